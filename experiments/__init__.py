@@ -1,0 +1,20 @@
+"""The papers' experiments, by name.
+
+A module of REGISTRY has TITLE, PARAMS, QUICK (what the quick form changes) and
+
+    run(params) -> {table: {column: array}}
+    check(tables) -> [Check, ...]
+    plot(tables) -> {figure: Figure}
+"""
+
+from experiments.registry import Registry
+
+REGISTRY = Registry(
+    {
+        "c07-disc": "experiments.c07_disc",
+        "c07-spin": "experiments.c07_spin",
+        "c07-two-spheres": "experiments.c07_two_spheres",
+        "ellipsoid-on-ellipsoid": "experiments.ellipsoid_on_ellipsoid",
+        "landing": "experiments.landing",
+    }
+)

@@ -1,0 +1,5 @@
+"""Measurements by name; modules as in `experiments`, where `plot` and `check` may be left out."""
+
+from experiments.registry import Registry
+
+REGISTRY = Registry({"robustness": "experiments.benchmarks.robustness"})

@@ -1,0 +1,94 @@
+"""The independent certificate of a whole run: `implicit_geom.certificate` over each of its solves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from experiments.check import Check, at_most
+from implicit_geom.certificate import geometry_residual, step_residuals
+from implicit_geom.model import Model
+from implicit_geom.steppers.euler import ContactRecord, Solve
+from implicit_geom.trajectory import Trajectory
+
+# residual: unit, and what every experiment must keep. Steps are solved to 1e-10 of their speeds, which
+# reach 10 m/s; the certificate weighs its rows in another way, hence a factor of ten.
+BOUNDS = {
+    "dynamics": ("m/s", 1e-8),
+    "gap": ("m", 1e-9),
+    "complementarity": ("m/s", 1e-8),
+    "friction": ("m/s", 1e-8),
+    "contact": ("m", 1e-9),
+    "normal": ("rad", 1e-7),
+    "overlap": ("m", 1e-9),
+}
+
+
+def solves_of(run: Trajectory) -> Iterator[Solve]:
+    """The accepted solves of a run, as the certificate takes them."""
+    solves, start = run.solves, run.initial
+    rows = np.split(solves.contacts, np.searchsorted(solves.contacts["solve"], np.arange(1, len(solves))))
+    for i, row in enumerate(solves.table):
+        start = start.at_time(float(row["time"]))
+        end = solves.end(i)
+        records = [_record(c) for c in rows[i]]
+        yield Solve(
+            start,
+            end,
+            float(row["h"]),
+            records,
+            int(row["iterations"]),
+            row["status"],
+            float(row["residual"]),
+        )
+        start = end
+
+
+def _record(c: np.void) -> ContactRecord:
+    return ContactRecord(
+        int(c["pair"]),
+        c["point"],
+        c["normal"],
+        c["tangent"],
+        c["binormal"],
+        float(c["gap"]),
+        float(c["p_n"]),
+        np.array([c["p_t"], c["p_o"], c["p_r"]]),
+        np.array([c["v_t"], c["v_o"], c["v_r"]]),
+    )
+
+
+def largest_residuals(run: Trajectory) -> dict[str, float]:
+    """The largest of each residual over all solves of a run."""
+    model = Model(run.scene, run.options.friction_residual)
+    worst = dict.fromkeys(BOUNDS, 0.0)
+    for solve in solves_of(run):
+        geometry = geometry_residual(model, solve)
+        found = {
+            **step_residuals(model, solve),
+            "contact": geometry.contact,
+            "normal": geometry.normal,
+            "overlap": geometry.overlap,
+        }
+        # a NaN must not be lost: max() would drop it
+        worst = {name: float(np.maximum(worst[name], found[name])) for name in BOUNDS}
+    return worst
+
+
+def certificate(runs: dict[str, Trajectory]) -> dict[str, np.ndarray]:
+    """One row a run: its solves, the largest of each residual, and its deepest penetration."""
+    residuals = [largest_residuals(run) for run in runs.values()]
+    return {
+        "run": np.array(list(runs)),
+        "solves": np.array([len(run.solves) for run in runs.values()]),
+        **{name: np.array([r[name] for r in residuals]) for name in BOUNDS},
+    }
+
+
+def certificate_checks(table: dict[str, np.ndarray]) -> list[Check]:
+    """The largest of each residual over all runs, against its bound."""
+    return [
+        at_most(f"certificate, largest {name} residual", np.max(table[name]), bound, unit)
+        for name, (unit, bound) in BOUNDS.items()
+    ]

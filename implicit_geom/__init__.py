@@ -1,0 +1,33 @@
+"""Convex rigid bodies given by implicit surfaces: one complementarity problem a time step.
+
+    scene = Scene(gravity=(0, 0, -9.81))
+    scene.add("ground", shapes.halfspace(normal=(0, 0, 1)), fixed=True)
+    scene.add("egg", shapes.ellipsoid(0.5, 0.4, 0.3), mass=1.0, position=(0, 0, 0.31))
+    run = simulate(scene, duration=2.0, step=0.01)
+
+SI units, z up (y up in the plane), quaternions w, x, y, z.
+"""
+
+from implicit_geom.distance import distance
+from implicit_geom.errors import SceneError, SimulationError, StepFailed
+from implicit_geom.replay import replay
+from implicit_geom.scene import Scene
+from implicit_geom.scenefile import read_scene
+from implicit_geom.simulate import simulate
+from implicit_geom.trajectory import Trajectory
+from implicit_geom.version import __version__
+from shapes.errors import ShapeError
+
+__all__ = [
+    "Scene",
+    "SceneError",
+    "ShapeError",
+    "SimulationError",
+    "StepFailed",
+    "Trajectory",
+    "__version__",
+    "distance",
+    "read_scene",
+    "replay",
+    "simulate",
+]

@@ -1,0 +1,140 @@
+"""Which pairs a step must consider, and whether a step's motion crossed something.
+
+Prevention, not detection: a pair is left out only while a separating plane proves that its bodies
+cannot meet within the step. The bound before the solve uses the velocities at the start; after the
+solve it is checked again with the velocities found, and a pair that could have met after all is
+added and the step solved again.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from implicit_geom.contact_geometry import is_halfspace
+from implicit_geom.distance import closest, halfspace_plane, separation
+from implicit_geom.model import Model, State
+from shapes.shape import Shape
+
+MARGIN = 1.5  # the first guess at a step's motion is taken this much larger
+CROSSING = 1e-3  # overlap on the way, relative to the smaller body, that counts as crossing
+MAX_QUERIES = 400
+
+
+class BroadPhase:
+    """Candidate pairs of a model."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self.first = np.array([p.first for p in model.pairs], int)
+        self.second = np.array([p.second for p in model.pairs], int)
+        self.plane = np.array([is_halfspace(model.bodies[p.first].shape) for p in model.pairs], bool)
+        self.normals: dict[int, np.ndarray] = {}  # last known separating direction of a pair
+        self.thickness = np.array([_thickness(b.shape) for b in model.bodies])
+        self.support_error = np.array([b.shape.support_error for b in model.bodies])
+        reach = np.where(np.isfinite(model.reach), model.reach, 0.0)
+        self.reach = reach
+
+    def motion(self, v: np.ndarray, w: np.ndarray, h: float) -> np.ndarray:
+        """A bound on how far any point of one body of a pair moves relative to the other in h; (pairs,)."""
+        a, b = self.first, self.second
+        spin = np.linalg.norm(w, axis=1) * self.reach
+        # an unbounded body that turns sweeps everything
+        far = ~np.isfinite(self.model.reach) & (np.linalg.norm(w, axis=1) > 0)
+        bound = h * (np.linalg.norm(v[b] - v[a], axis=1) + spin[a] + spin[b])
+        return np.where(far[a] | far[b], np.inf, bound)
+
+    def candidates(self, state: State, h: float, loads: np.ndarray) -> list[int]:
+        """Pairs that the motion expected from the state at the start might bring together."""
+        m = self.model
+        pulled = h * h * np.linalg.norm(loads[:, : m.dim], axis=1) / m.mass
+        slack = 1e-3 * np.minimum(self.reach[self.first], self.reach[self.second])
+        expected = MARGIN * (self.motion(state.v, state.w, h) + pulled[self.first] + pulled[self.second])
+        return self.within(state, expected + slack)
+
+    def missed(self, start: State, nu: np.ndarray, h: float, chosen: list[int]) -> list[int]:
+        """Pairs outside `chosen` that the motion found could have brought together."""
+        dim = self.model.dim
+        bound = self.motion(nu[:, :dim], nu[:, dim:], h)
+        return [i for i in self.within(start, bound) if i not in set(chosen)]
+
+    def within(self, state: State, bound: np.ndarray) -> list[int]:
+        """Pairs not proved to be farther apart than `bound`."""
+        if not self.first.size:
+            return []
+        offset = state.x[self.second] - state.x[self.first]
+        apart = np.linalg.norm(offset, axis=1) - self.model.reach[self.first] - self.model.reach[self.second]
+        near = np.flatnonzero(self.plane | ~(apart > bound))
+        return [int(i) for i in near if not self._separated(int(i), state, float(bound[i]))]
+
+    def _separated(self, i: int, state: State, bound: float) -> bool:
+        """Whether the pair's last separating direction still proves a gap above `bound`."""
+        a, b = int(self.first[i]), int(self.second[i])
+        if self.plane[i]:
+            n, offset = halfspace_plane(self.model.placed(state, a))
+            if n @ state.x[b] - offset - self.model.reach[b] > bound:
+                return True
+        elif i in self.normals:
+            n = self.normals[i]
+        else:
+            n = state.x[b] - state.x[a]
+            norm = np.linalg.norm(n)
+            if norm == 0:
+                return False
+            n = n / norm
+        if (
+            not (self.model.bodies[a].shape.bounded or self.plane[i])
+            or not self.model.bodies[b].shape.bounded
+        ):
+            return False
+        gap = separation(self.model.placed(state, a), self.model.placed(state, b), n[None])[0]
+        return bool(gap - self.support_error[a] - self.support_error[b] > bound)
+
+    def crossed(self, start: State, nu: np.ndarray, h: float, chosen: list[int]) -> int | None:
+        """A pair whose bodies pass through each other on the way, though the end may be free of contact.
+
+        Only a pair whose motion in the step is comparable with its thickness can. A half-space
+        cannot be passed.
+        """
+        dim = self.model.dim
+        motion = self.motion(nu[:, :dim], nu[:, dim:], h)
+        thin = self.thickness[self.first] + self.thickness[self.second]
+        for i in chosen:
+            if (
+                not self.plane[i]
+                and motion[i] > thin[i] / 2
+                and self._crosses(i, start, nu, h, float(motion[i]))
+            ):
+                return i
+        return None
+
+    def _crosses(self, i: int, start: State, nu: np.ndarray, h: float, motion: float) -> bool:
+        a, b = int(self.first[i]), int(self.second[i])
+        size = min(self.model.size[a], self.model.size[b])
+        allowed = CROSSING * size
+
+        def gap(s: float) -> float:
+            there = start.advanced(nu, s * h)
+            return closest(self.model.placed(there, a), self.model.placed(there, b)).points.gap
+
+        intervals = [(0.0, gap(0.0), 1.0, gap(1.0))]
+        for _ in range(MAX_QUERIES):
+            if not intervals:
+                return False
+            s0, g0, s1, g1 = intervals.pop()
+            # the gap changes by at most `motion` per unit of s
+            if (g0 + g1 - motion * (s1 - s0)) / 2 >= -allowed:
+                continue
+            middle = (s0 + s1) / 2
+            g = gap(middle)
+            if g < -allowed:
+                return True
+            intervals += [(s0, g0, middle, g), (middle, g, s1, g1)]
+        return True
+
+
+def _thickness(shape: Shape) -> float:
+    """Half of the bounding box's shortest edge."""
+    if not shape.bounded:
+        return np.inf
+    lower, upper = shape.bounds
+    return float(np.min(upper - lower) / 2)

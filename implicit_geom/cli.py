@@ -1,0 +1,64 @@
+"""The command line: 0 for success, 1 when the work failed, 2 for bad input; errors in one line."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import traceback
+from collections.abc import Sequence
+from typing import NoReturn
+
+from implicit_geom.commands import bench, demo, reproduce, run
+from implicit_geom.errors import SceneError
+from implicit_geom.version import __version__
+from shapes.errors import ShapeError
+
+SUCCESS, FAILED, BAD_INPUT = 0, 1, 2
+
+
+class _Parser(argparse.ArgumentParser):
+    """argparse with one-line errors."""
+
+    def error(self, message: str) -> NoReturn:
+        print(f"{self.prog}: {message}; see {self.prog} --help", file=sys.stderr)
+        raise SystemExit(BAD_INPUT)
+
+
+def parser() -> argparse.ArgumentParser:
+    """All sub-commands and their options."""
+    top = _Parser(prog="implicit-geom", description="Convex rigid bodies given by implicit surfaces.")
+    top.add_argument("--version", action="version", version=f"implicit-geom {__version__}")
+    debug = argparse.ArgumentParser(add_help=False)
+    debug.add_argument("--debug", action="store_true", help="show the traceback of an error")
+    commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=_Parser)
+    for command in (demo, run, reproduce, bench):
+        command.add(commands, debug)
+    return top
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; the exit status."""
+    chosen = parser().parse_args(arguments)
+    try:
+        return int(chosen.main(chosen))
+    except (SceneError, ShapeError) as error:
+        return _complain(chosen, error, str(error), BAD_INPUT)
+    except KeyboardInterrupt as error:
+        return _complain(chosen, error, "interrupted", FAILED)
+    except Exception as error:
+        message = (
+            str(error) if isinstance(error, OSError | RuntimeError) else f"{type(error).__name__}: {error}"
+        )
+        return _complain(chosen, error, message, FAILED)
+
+
+def _complain(chosen: argparse.Namespace, error: BaseException, message: str, status: int) -> int:
+    if chosen.debug:
+        traceback.print_exception(error)
+    else:
+        print(f"implicit-geom: {' '.join(message.split())}", file=sys.stderr)
+    return status
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

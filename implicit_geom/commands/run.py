@@ -1,0 +1,99 @@
+"""`implicit-geom run`: simulate a scene file, or repeat a failed step from its file."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+from implicit_geom.errors import SceneError, StepFailed
+from implicit_geom.options import SimulationOptions
+from implicit_geom.replay import replay
+from implicit_geom.scenefile import read_scene
+from implicit_geom.simulate import simulate
+from implicit_geom.trajectory import Trajectory
+
+
+def add(commands: Any, debug: argparse.ArgumentParser) -> None:
+    p = commands.add_parser("run", parents=[debug], help="simulate a scene file and save the run")
+    p.add_argument("scene", metavar="SCENE.toml", help="a scene file, or the .json file of a failed step")
+    p.add_argument(
+        "-o", "--output", metavar="OUT.h5", help="where to save (default: the scene's name, .h5, here)"
+    )
+    p.add_argument("--step", type=float, metavar="H", help="step in s, instead of the scene file's")
+    p.add_argument("--duration", type=float, metavar="T", help="duration in s, instead of the scene file's")
+    p.add_argument("--stepper", metavar="NAME", help="stepper, instead of the scene file's")
+    p.add_argument("--plot", action="store_true", help="write a figure beside the output")
+    p.set_defaults(main=main)
+
+
+def main(chosen: argparse.Namespace) -> int:
+    from implicit_geom.storage import check_writable
+
+    source = Path(chosen.scene)
+    if source.suffix == ".json":
+        return _replay(chosen, source)
+    output = Path(chosen.output or f"{source.stem}.h5")
+    scene, options = read_scene(source)
+    options = _options(chosen, options, source)
+    check_writable(output)
+    if output.suffix in (".png", ".json", ".toml"):
+        raise SceneError(f"{output}: a run is saved as HDF5; give a name that ends in .h5")
+    figure = output.with_suffix(".png")
+    if chosen.plot:
+        check_writable(figure)
+    try:
+        run = simulate(scene, **options)
+    except StepFailed as failure:
+        record = output.with_suffix(".failed.json")
+        failure.run.save(output)
+        failure.write(record)
+        print(failure.run.summary())
+        print(
+            f"implicit-geom: {failure}; the run so far is in {output}, the step in {record}", file=sys.stderr
+        )
+        return 1
+    except KeyboardInterrupt as interrupt:
+        partial: Trajectory | None = getattr(interrupt, "run", None)
+        if partial is None:
+            raise
+        partial.save(output)
+        print(
+            f"implicit-geom: interrupted at t = {partial.time[-1]:g} s; the run so far is in {output}",
+            file=sys.stderr,
+        )
+        return 1
+    run.save(output)
+    print(run.summary())
+    print(f"saved       {output}")
+    if chosen.plot:
+        from implicit_geom.figures import overview
+
+        overview(run).savefig(figure, dpi=150)
+        print(f"figure      {figure}")
+    return 0
+
+
+def _options(chosen: argparse.Namespace, options: dict[str, Any], source: Path) -> dict[str, Any]:
+    """The file's options under the command line's; a failed step is always raised, to be written down."""
+    for name in ("step", "duration", "stepper"):
+        if getattr(chosen, name) is not None:
+            options[name] = getattr(chosen, name)
+    for name in ("duration", "step"):
+        if name not in options:
+            raise SceneError(f"{source}: simulation.{name} is missing: add it, or give --{name}")
+    SimulationOptions(**options)
+    return {**options, "on_failure": "raise"}
+
+
+def _replay(chosen: argparse.Namespace, source: Path) -> int:
+    for name in ("output", "step", "duration", "stepper"):
+        if getattr(chosen, name) is not None:
+            raise SceneError(
+                f"--{name}: the file of a failed step is repeated as it is; leave the option out"
+            )
+    attempt = replay(source)
+    iterations = sum(s.iterations for s in attempt.solves)
+    print(f"the step now succeeds: {len(attempt.solves)} solves, {iterations} iterations")
+    return 0

@@ -1,0 +1,101 @@
+"""The table of closed contacts, one row per step and pair, made from the solves.
+
+Impulses act on `second` and are those of the whole step: where a step was taken in parts they are
+summed over the parts, component by component. Everything else in a row belongs to the last part in
+which the pair was closed.
+
+A contact slides if a direction in which friction acts has used up its friction and moves, or if a
+direction without friction moves; otherwise it sticks:
+
+    slide   |(p_t/e_t, p_o/e_o, p_r/e_r)| >= (1 - 1e-6) mu p_n  and  |(e_t v_t, e_o v_o, e_r v_r)| >= slow,
+            or |v_t| >= slow where mu e_t = 0, or |v_o| >= slow where mu e_o = 0
+
+with slow = 1e-9 of the larger of 1 m/s and the speed of the bodies' material points at the contact.
+Both margins stand above what the default tolerance of 1e-10 leaves undecided: it is relative to
+speeds, while a step's impulses may be small beside them; they grow with a larger tolerance.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from implicit_geom.scene import Scene
+from implicit_geom.solves import Solves
+
+INSIDE = 1e4  # times the tolerance: relative distance from the friction ellipsoid that counts as inside
+SLOW = 10  # times the tolerance: slip below this, relative to the speeds at hand, counts as none
+IMPULSES = ("p_n", "p_t", "p_o", "p_r")
+
+
+def contact_table(scene: Scene, solves: Solves, times: np.ndarray, tolerance: float) -> np.ndarray:
+    """Structured array of closed contacts; `times` are the ends of the steps, `tolerance` the solver's."""
+    raw = solves.contacts
+    step = solves.table["step"][raw["solve"]]
+    pairs = int(raw["pair"].max(initial=0)) + 1
+    _, group = np.unique(step * pairs + raw["pair"], return_inverse=True)
+    count = int(group.max(initial=-1)) + 1
+    last = np.zeros(count, int)
+    np.maximum.at(last, group, np.arange(len(raw)))
+    names = np.array(list(scene.bodies))
+    out = np.zeros(count, _dtype(scene.dim, names.dtype))
+    rows = raw[last]
+    out["time"] = times[step[last]]
+    out["first"], out["second"] = names[rows["first"]], names[rows["second"]]
+    for name in ("point", "normal", "tangent", "binormal", "gap"):
+        out[name] = rows[name]
+    for name in IMPULSES:
+        np.add.at(out[name], group, raw[name])
+    slip, speed = _slip(solves, rows)
+    out["slip_speed"] = np.linalg.norm(slip, axis=1)
+    out["mode"] = np.where(_slides(scene, names, rows, slip, speed, tolerance), "slide", "stick")
+    return out
+
+
+def _dtype(dim: int, name: np.dtype) -> np.dtype:
+    vectors = [(n, "f8", (dim,)) for n in ("point", "normal", "tangent", "binormal")]
+    numbers = [(n, "f8") for n in ("gap", *IMPULSES, "slip_speed")]
+    return np.dtype([("time", "f8"), ("first", name), ("second", name), *vectors, *numbers, ("mode", "U5")])
+
+
+def _slip(solves: Solves, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Velocity of `second` past `first` in the tangent plane (C, dim), and the faster point's speed (C,)."""
+    at = rows["solve"]
+    velocities = []
+    for body in (rows["first"], rows["second"]):
+        r = rows["point"] - solves.x[at, body]
+        w, v = solves.w[at, body], solves.v[at, body]
+        turning = np.cross(w, r) if r.shape[1] == 3 else w * np.column_stack([-r[:, 1], r[:, 0]])
+        velocities.append(v + turning)
+    relative = velocities[1] - velocities[0]
+    n = rows["normal"]
+    slip = relative - np.einsum("ij,ij->i", relative, n)[:, None] * n
+    return slip, np.maximum(*(np.linalg.norm(v, axis=1) for v in velocities))
+
+
+def _slides(
+    scene: Scene, names: np.ndarray, rows: np.ndarray, slip: np.ndarray, speed: np.ndarray, tolerance: float
+) -> np.ndarray:
+    """Whether each contact slides, by the rule above."""
+    laws = {
+        (a, b): scene.pair_friction(str(names[a]), str(names[b]))
+        for a, b in set(zip(rows["first"].tolist(), rows["second"].tolist(), strict=True))
+    }
+    each = [laws[pair] for pair in zip(rows["first"].tolist(), rows["second"].tolist(), strict=True)]
+    mu = np.array([law.mu for law in each])
+    components = ("t",) if scene.dim == 2 else ("t", "o", "r")
+    tolerance = max(tolerance, 1e-10)
+    slow = SLOW * tolerance * np.maximum(1.0, speed)
+    scaled_impulse, scaled_slip = np.zeros(len(rows)), np.zeros(len(rows))
+    free = np.zeros(len(rows), bool)
+    along = {"t": rows["tangent"], "o": rows["binormal"]}
+    for c in components:
+        e = np.array([getattr(law, f"e_{c}") for law in each]) * (mu > 0)
+        held = e > 0
+        v = rows["v_r"] if c == "r" else np.einsum("ij,ij->i", slip, along[c])
+        scaled_impulse += np.where(held, rows[f"p_{c}"] / np.where(held, e, 1.0), 0.0) ** 2
+        scaled_slip += np.where(held, e * v, 0.0) ** 2
+        if c != "r":
+            free |= ~held & (np.abs(v) >= slow)
+    limit = max(1 - INSIDE * tolerance, 0.0) * mu * rows["p_n"]
+    spent = np.sqrt(scaled_impulse) >= limit
+    return np.asarray(free | (spent & (np.sqrt(scaled_slip) >= slow)))

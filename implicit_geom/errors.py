@@ -1,0 +1,54 @@
+"""What goes wrong, and what each error carries with it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+
+class SceneError(ValueError):
+    """Bad input: the message names the field, its value and what would be right."""
+
+
+class SimulationError(RuntimeError):
+    """The work could not be done."""
+
+
+class StepFailed(SimulationError):
+    """A time step that could not be solved, with all that is needed to study it.
+
+    time        start of the failed step, s
+    state       body name -> (position, orientation, velocity, angular velocity) at that time
+    history     norms of the residual, one list per attempt
+    reason      one line
+    run         the trajectory up to the last good step
+    """
+
+    def __init__(
+        self,
+        reason: str,
+        *,
+        time: float,
+        state: dict[str, Any],
+        history: list[list[float]],
+        replay: dict[str, Any] | None = None,
+        run: Any = None,
+    ) -> None:
+        super().__init__(f"step at t = {time:.9g} s failed: {reason}")
+        self.reason = reason
+        self.time = time
+        self.state = state
+        self.history = history
+        self.replay = replay or {}
+        self.run = run
+
+    def write(self, path: str | Path) -> None:
+        """Write what is needed to repeat the failed step: `implicit-geom run FILE` replays it."""
+        record = {
+            "reason": self.reason,
+            "time": self.time,
+            "history": self.history,
+            **self.replay,
+        }
+        Path(path).write_text(json.dumps(record, indent=1))

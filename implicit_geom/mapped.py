@@ -1,0 +1,39 @@
+"""Call a CasADi function for many columns at once, without Python objects in between."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import casadi as ca
+import numpy as np
+
+
+class Mapped:
+    """A function evaluated for n columns; inputs and outputs are NumPy arrays (n, rows), kept and reused.
+
+    Outputs hold the structural nonzeros. The number of columns is rounded up to a power of two,
+    so that few mapped functions are ever made; the extra columns repeat the last one.
+    """
+
+    def __init__(self, function: ca.Function, n: int) -> None:
+        self.n = n
+        width = 1 << (n - 1).bit_length()
+        mapped = function if width == 1 else function.map(width)
+        self.inputs = [np.zeros((width, function.nnz_in(i))) for i in range(function.n_in())]
+        self.outputs = [np.zeros((width, function.nnz_out(i))) for i in range(function.n_out())]
+        # the buffer object must live as long as the trigger: CasADi keeps no reference to it
+        self._buffer, self._trigger = mapped.buffer()
+        self._function = mapped
+        for i, array in enumerate(self.inputs):
+            self._buffer.set_arg(i, memoryview(cast(Any, array)))
+        for i, array in enumerate(self.outputs):
+            self._buffer.set_res(i, memoryview(cast(Any, array)))
+
+    def __call__(self, *inputs: Any) -> list[np.ndarray]:
+        """Evaluate; None keeps an input as it is. The arrays returned are overwritten by the next call."""
+        for array, value in zip(self.inputs, inputs, strict=True):
+            if value is not None:
+                array[: self.n] = value
+                array[self.n :] = array[self.n - 1]
+        self._trigger()
+        return [out[: self.n] for out in self.outputs]

@@ -1,0 +1,138 @@
+"""A scene as arrays: what the solver reads at every step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import combinations
+
+import numpy as np
+
+from implicit_geom import rotation
+from implicit_geom.contact_geometry import is_halfspace
+from implicit_geom.distance import Placed
+from implicit_geom.errors import SceneError
+from implicit_geom.pair import PairKernel, PairKind, pair_kernel
+from implicit_geom.scene import Friction, Scene
+from shapes.shape import Shape
+
+
+@dataclass(frozen=True)
+class State:
+    """Pose and velocity of every body, fixed ones included; one row a body."""
+
+    time: float
+    x: np.ndarray  # (B, dim) m
+    q: np.ndarray  # (B, 4) quaternions; (B,) angles in the plane
+    v: np.ndarray  # (B, dim) m/s
+    w: np.ndarray  # (B, 3) world-frame angular velocity, rad/s; (B, 1) in the plane
+
+    @cached_property
+    def R(self) -> np.ndarray:
+        """Rotation matrices, body to world; (B, dim, dim)."""
+        if self.q.ndim == 2:
+            return rotation.matrix(self.q)
+        return np.array([rotation.planar(a) for a in self.q])
+
+    def advanced(self, nu: np.ndarray, h: float) -> State:
+        """The state after moving with the velocities nu (B, dim + spins) for the time h."""
+        dim = self.x.shape[1]
+        v, w = nu[:, :dim], nu[:, dim:]
+        q = rotation.advance(self.q, w, h) if dim == 3 else self.q + h * w[:, 0]
+        return State(self.time + h, self.x + h * v, q, v.copy(), w.copy())
+
+    def at_time(self, time: float) -> State:
+        return replace(self, time=time)
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two bodies that may touch; `first` is the half-space where there is one."""
+
+    first: int
+    second: int
+    law: Friction
+    kernel: PairKernel
+    swapped: bool  # the scene's order is (second, first)
+
+
+class Model:
+    """Masses, shapes and pairs of a scene."""
+
+    def __init__(self, scene: Scene, friction_residual: str = "projection") -> None:
+        if not scene.bodies:
+            raise SceneError("the scene has no bodies; add one with scene.add(...)")
+        self.scene = scene
+        self.dim = scene.dim
+        self.spins = 3 if scene.dim == 3 else 1
+        self.names = list(scene.bodies)
+        self.bodies = list(scene.bodies.values())
+        self.moving = np.array([i for i, b in enumerate(self.bodies) if not b.fixed], int)
+        if self.moving.size == 0:
+            raise SceneError("no body can move: give at least one a mass instead of fixed = true")
+        self.mass = np.array([b.mass for b in self.bodies])
+        self.inertia = np.array([b.inertia for b in self.bodies])
+        self.com = np.array([b.com for b in self.bodies])
+        self.size = np.array([b.shape.size for b in self.bodies])
+        self.reach = np.array([_reach(b.shape, b.com) for b in self.bodies])
+        self.friction_residual = friction_residual
+        self.pairs = self._pairs()
+
+    def _pairs(self) -> list[Pair]:
+        pairs = []
+        for i, j in combinations(range(len(self.bodies)), 2):
+            a, b = self.bodies[i], self.bodies[j]
+            if a.fixed and b.fixed:
+                continue
+            if is_halfspace(a.shape) and is_halfspace(b.shape):
+                raise SceneError(
+                    f"bodies {a.name!r} and {b.name!r} are both half-spaces and one moves: "
+                    "such a pair has no closest points; fix both"
+                )
+            swapped = is_halfspace(b.shape)
+            first, second = (j, i) if swapped else (i, j)
+            law = self.scene.pair_friction(a.name, b.name)
+            pairs.append(Pair(first, second, law, self._kernel(first, second, law), swapped))
+        return pairs
+
+    def _kernel(self, first: int, second: int, law: Friction) -> PairKernel:
+        a, b = self.bodies[first], self.bodies[second]
+        names = ("t",) if self.dim == 2 else ("t", "o", "r")
+        kept = tuple(c for c in names if getattr(law, f"e_{c}") > 0) if law.mu > 0 else ()
+        frame = "world"
+        if law.frame is not None:
+            frame = "first" if law.frame == a.name else "second"
+        kind = PairKind(a.shape, b.shape, kept, self.friction_residual, (not a.fixed, not b.fixed), frame)
+        return pair_kernel(kind)
+
+    def initial_state(self) -> State:
+        """The state the scene describes, at time zero."""
+        return State(
+            0.0,
+            np.array([b.position for b in self.bodies]),
+            np.array([b.orientation for b in self.bodies]),
+            np.array([b.velocity for b in self.bodies]),
+            np.array([np.atleast_1d(b.angular_velocity) for b in self.bodies]),
+        )
+
+    def placed(self, state: State, body: int) -> Placed:
+        """A body's shape at its pose in the given state."""
+        return Placed(self.bodies[body].shape, state.x[body], state.R[body], self.com[body])
+
+    def loads(self, time: float) -> np.ndarray:
+        """Force and torque on every body, gravity included; (B, dim + spins)."""
+        out = np.zeros((len(self.bodies), self.dim + self.spins))
+        for i in self.moving:
+            force, torque = self.scene.load(self.names[i], time)
+            out[i, : self.dim] = force + self.mass[i] * self.scene.gravity
+            out[i, self.dim :] = torque
+        return out
+
+
+def _reach(shape: Shape, com: np.ndarray) -> float:
+    """Radius of a ball about the centre of mass that holds the shape."""
+    if not shape.bounded:
+        return np.inf
+    lower, upper = shape.bounds
+    corner = np.maximum(np.abs(lower - com), np.abs(upper - com))
+    return float(np.linalg.norm(corner))

@@ -1,0 +1,174 @@
+"""A semi-smooth Newton method for square systems F(z, eps) = 0. Knows no physics.
+
+    full steps on one element of the generalised Jacobian, while they get somewhere;
+    then damped (Levenberg-Marquardt) steps on |F|^2;
+    where both stall, the caller may restart elsewhere or follow the smoothing path eps -> 0.
+
+The Jacobian may be singular where a solution is not unique (a box on a plane, sticking contacts in
+a pile): `system.shift`, a small diagonal, is added to the Newton matrix and never to the residual,
+so that each step is a proximal one and the limit solves the unchanged equations.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+from scipy.linalg import lapack, lstsq
+
+
+class System(Protocol):
+    """What the core needs to know of a system of equations."""
+
+    shift: np.ndarray  # diagonal added to the Newton matrix
+    tolerance: np.ndarray  # |F_i| <= tolerance_i ends the iteration
+
+    def residual(self, z: np.ndarray, eps: float) -> np.ndarray: ...
+
+    def linearise(self, z: np.ndarray, eps: float) -> tuple[np.ndarray, np.ndarray]: ...
+
+    def limit(self, dz: np.ndarray) -> float:
+        """The largest fraction of dz that may be taken at once."""
+        ...
+
+
+@dataclass(frozen=True)
+class NewtonOptions:
+    """Limits of the iteration."""
+
+    full_steps: int = 12  # undamped steps before damping starts
+    damped_steps: int = 20
+    growth: float = 1e3  # full steps end where |F| exceeds this multiple of its start
+    path_starts: tuple[float, ...] = (1e-2, 1.0)  # first eps of the path; the next is tried if one fails
+    path_factor: float = 0.3
+    path_end: float = 1e-7  # below this the unsmoothed equations take over
+    path_tolerance: float = 1e-6  # on the rows, along the path
+
+
+@dataclass
+class Solution:
+    """Where the iteration ended: `converged` means every row is below its tolerance."""
+
+    z: np.ndarray
+    converged: bool
+    iterations: int
+    history: list[float] = field(default_factory=list)  # |F| over tolerance, largest row
+
+
+def solve(
+    system: System, z0: np.ndarray, options: NewtonOptions, *, eps: float = 0.0, damped: bool = True
+) -> Solution:
+    """Full Newton steps from z0, then damped ones from the best point met."""
+    z = z0.copy()
+    F, J = system.linearise(z, eps)
+    best, best_norm = z, _norm(F)
+    history = [_measure(system, F)]
+    start_norm = max(best_norm, 1e-300)
+    for iteration in range(options.full_steps + 1):
+        if history[-1] <= 1:
+            return Solution(z, True, iteration, history)
+        if iteration == options.full_steps:
+            break
+        dz = _newton_step(J, F, system.shift)
+        if dz is None:
+            break
+        z = z + system.limit(dz) * dz
+        F, J = system.linearise(z, eps)
+        norm = _norm(F)
+        history.append(_measure(system, F))
+        if norm < best_norm:
+            best, best_norm = z, norm
+        if not norm < options.growth * start_norm:
+            break
+    if not damped:
+        return Solution(best, False, len(history) - 1, history)
+    return levenberg_marquardt(system, best, options.damped_steps, eps=eps, history=history)
+
+
+def levenberg_marquardt(
+    system: System, z0: np.ndarray, steps: int, *, eps: float, history: list[float] | None = None
+) -> Solution:
+    """Minimise |F|^2 by trust-region steps: (J'J + damping D'D) dz = -J'F, D the column norms of J."""
+    history = [] if history is None else history
+    z = z0
+    F, J = system.linearise(z, eps)
+    norm = _norm(F)
+    scale = np.maximum(np.linalg.norm(J, axis=0), 1e-12)
+    damping = min(1e-3, norm)
+    for _ in range(steps):
+        history.append(_measure(system, F))
+        if history[-1] <= 1:
+            return Solution(z, True, len(history) - 1, history)
+        scale = np.maximum(scale, np.linalg.norm(J, axis=0))
+        stacked = np.vstack([J, np.sqrt(damping) * np.diag(scale)])
+        if not np.all(np.isfinite(stacked)):
+            break
+        right = np.concatenate([-F, np.zeros(F.size)])
+        dz = lstsq(stacked, right, lapack_driver="gelsy", check_finite=False)[0]
+        dz *= system.limit(dz)
+        trial = system.residual(z + dz, eps)
+        trial_norm = _norm(trial)
+        predicted = norm**2 - _norm(F + J @ dz) ** 2
+        ratio = (norm**2 - trial_norm**2) / predicted if predicted > 0 else -1.0
+        if ratio > 1e-4:
+            z = z + dz
+            F, J = system.linearise(z, eps)
+            norm = _norm(F)
+        if ratio > 0.75:
+            damping = max(damping / 10, 1e-15)
+        elif ratio < 0.25:
+            damping = min(damping * 4, 1e8)
+            if damping >= 1e8:
+                break
+    return Solution(z, history[-1] <= 1, len(history), history)
+
+
+def follow_path(system: System, z0: np.ndarray, options: NewtonOptions) -> Solution:
+    """Solve F(z, eps) = 0 for a falling sequence of eps, each from the last solution, then for eps = 0."""
+    loose = _Loosened(system, options.path_tolerance)
+    iterations, history = 0, []
+    for eps in options.path_starts:
+        z, good = z0, True
+        while good and eps > options.path_end:
+            part = solve(loose, z, options, eps=eps)
+            z, good = part.z, part.converged
+            iterations += part.iterations
+            history += part.history
+            eps *= options.path_factor
+        last = solve(system, z, options)
+        iterations += last.iterations
+        history += last.history
+        if last.converged:
+            break
+    return Solution(last.z, last.converged, iterations, history)
+
+
+class _Loosened:
+    """A system whose points on the path need no more than a few digits."""
+
+    def __init__(self, system: System, tolerance: float) -> None:
+        self.shift = system.shift
+        self.tolerance = np.maximum(system.tolerance, tolerance)
+        self.residual = system.residual
+        self.linearise = system.linearise
+        self.limit = system.limit
+
+
+def _newton_step(J: np.ndarray, F: np.ndarray, shift: np.ndarray) -> np.ndarray | None:
+    matrix = J.copy()
+    matrix.flat[:: matrix.shape[0] + 1] += shift
+    _, _, dz, info = lapack.dgesv(matrix, -F, overwrite_a=1, overwrite_b=1)
+    if info != 0 or not np.all(np.isfinite(dz)):
+        return None
+    return dz
+
+
+def _norm(F: np.ndarray) -> float:
+    largest = float(np.max(np.abs(F), initial=0.0))
+    return float(np.sqrt(F @ F)) if largest < 1e150 else np.inf
+
+
+def _measure(system: System, F: np.ndarray) -> float:
+    value = float(np.max(np.abs(F) / system.tolerance)) if F.size else 0.0
+    return value if np.isfinite(value) else float("inf")

@@ -1,0 +1,296 @@
+"""What the user describes: bodies, friction, applied forces. No equations here."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+
+from implicit_geom.errors import SceneError
+from shapes.shape import Shape
+
+Vector = Sequence[float] | np.ndarray
+Applied = Vector | float | Callable[[float], Any]
+
+
+@dataclass(frozen=True)
+class Body:
+    """A rigid body: its shape, its mass properties and where it starts.
+
+    position is the centre of mass (the shape's origin for a fixed body), orientation a quaternion
+    (an angle in the plane), velocities in the world frame. com and inertia are in the shape's
+    frame, inertia about the centre of mass.
+    """
+
+    name: str
+    shape: Shape
+    fixed: bool
+    mass: float
+    com: np.ndarray
+    inertia: np.ndarray  # (3, 3), (1, 1) in the plane
+    position: np.ndarray
+    orientation: np.ndarray  # (4,), () in the plane
+    velocity: np.ndarray
+    angular_velocity: np.ndarray  # (3,), () in the plane
+
+
+@dataclass(frozen=True)
+class Friction:
+    """The contact law of a pair: friction ellipsoid (mu; e_t, e_o; e_r in metres) and restitution."""
+
+    mu: float = 0.0
+    e_t: float = 1.0
+    e_o: float = 1.0
+    e_r: float = 0.0
+    restitution: float = 0.0
+    direction: tuple[float, ...] | None = None
+    frame: str | None = None
+
+
+class Scene:
+    """Bodies, contact laws and loads.
+
+    >>> scene = Scene(gravity=(0, 0, -9.81))
+    >>> scene.add("ground", shapes.halfspace(normal=(0, 0, 1)), fixed=True)
+    >>> scene.add("ball", shapes.sphere(0.1), mass=1.0, position=(0, 0, 0.1))
+    """
+
+    def __init__(self, *, dim: int = 3, gravity: Vector | None = None) -> None:
+        if dim not in (2, 3):
+            raise SceneError(f"dim = {dim!r} must be 2 or 3")
+        self.dim = dim
+        default = (0.0,) * (dim - 1) + (-9.81,)
+        self.gravity = _vector("gravity", default if gravity is None else gravity, dim)
+        self.bodies: dict[str, Body] = {}
+        self._default_friction = Friction()
+        self._pair_friction: dict[frozenset[str], dict[str, Any]] = {}
+        self._applied: dict[str, tuple[Applied, Applied]] = {}
+
+    def add(
+        self,
+        name: str,
+        shape: Shape,
+        *,
+        mass: float | None = None,
+        position: Vector | None = None,
+        orientation: Vector | float | None = None,
+        velocity: Vector | None = None,
+        angular_velocity: Vector | float | None = None,
+        com: Vector | None = None,
+        inertia: Any = None,
+        fixed: bool = False,
+    ) -> None:
+        """Add a body. A fixed body needs no mass; any other needs one, its inertia follows from its shape."""
+        field = f"bodies.{name}"
+        if not isinstance(name, str) or not name:
+            raise SceneError(f"name = {name!r} must be a non-empty text")
+        if name in self.bodies:
+            raise SceneError(f"{field}: there is a body of that name already; choose another")
+        if not isinstance(shape, Shape):
+            raise SceneError(f"{field}.shape = {shape!r} must be a shape, such as shapes.sphere(0.1)")
+        if shape.dim != self.dim:
+            raise SceneError(f"{field}.shape: a {shape.dim}-D {shape.kind} does not fit a {self.dim}-D scene")
+        if not isinstance(fixed, bool):
+            raise SceneError(f"{field}.fixed = {fixed!r} must be true or false")
+        spatial = self.dim == 3
+        turn = _orientation(f"{field}.orientation", orientation, spatial)
+        spin = _spin(f"{field}.angular_velocity", angular_velocity, spatial)
+        speed = _vector(f"{field}.velocity", np.zeros(self.dim) if velocity is None else velocity, self.dim)
+        place = _vector(f"{field}.position", np.zeros(self.dim) if position is None else position, self.dim)
+        if fixed:
+            for label, given in (("mass", mass), ("com", com), ("inertia", inertia)):
+                if given is not None:
+                    raise SceneError(f"{field}.{label} = {given!r}: a fixed body takes none; leave it out")
+            if np.any(speed) or np.any(spin):
+                raise SceneError(f"{field}.velocity: a fixed body does not move; leave it out")
+            m, centre = math.inf, np.zeros(self.dim)
+            J = np.full((3, 3) if spatial else (1, 1), np.inf)
+        else:
+            m, centre, J = _mass_properties(field, shape, mass, com, inertia)
+        self.bodies[name] = Body(name, shape, fixed, m, centre, J, place, turn, speed, spin)
+
+    def friction(
+        self,
+        *pair: str,
+        mu: float | None = None,
+        e_t: float | None = None,
+        e_o: float | None = None,
+        e_r: float | None = None,
+        restitution: float | None = None,
+        direction: Vector | None = None,
+        frame: str | None = None,
+    ) -> None:
+        """Set the contact law of every pair, or of the one pair named; what is left out keeps its value.
+
+        The friction impulse stays in (p_t/e_t)^2 + (p_o/e_o)^2 + (p_r/e_r)^2 <= (mu p_n)^2 [C07].
+        e_t and e_o are numbers, e_r is a length in metres; e = 0 means no such friction. For
+        e_t != e_o, `direction` (in the axes of the body `frame`, world axes without it) gives t.
+        """
+        given = {
+            "mu": mu,
+            "e_t": e_t,
+            "e_o": e_o,
+            "e_r": e_r,
+            "restitution": restitution,
+            "direction": direction,
+            "frame": frame,
+        }
+        label = "friction" + (f"({', '.join(pair)})" if pair else "")
+        values = {k: _friction_value(label, k, v, self.dim) for k, v in given.items() if v is not None}
+        if not pair:
+            self._default_friction = replace(self._default_friction, **values)
+            return
+        if len(pair) != 2 or pair[0] == pair[1]:
+            raise SceneError(f"{label}: name two different bodies, or none for every pair")
+        for name in pair:
+            self.require(name, label)
+        self._pair_friction.setdefault(frozenset(pair), {}).update(values)
+
+    def applied(self, name: str, *, force: Applied | None = None, torque: Applied | None = None) -> None:
+        """Apply a force (N, world axes, at the centre of mass) and a torque (N m), constant or of time."""
+        body = self.require(name, "applied")
+        if body.fixed:
+            raise SceneError(f"applied.{name}: a fixed body takes no force")
+        loads: list[Applied] = []
+        for label, load, length in (
+            ("force", force, self.dim),
+            ("torque", torque, 3 if self.dim == 3 else 1),
+        ):
+            if load is None:
+                loads.append(np.zeros(length))
+            elif callable(load):
+                loads.append(load)
+            else:
+                loads.append(_vector(f"applied.{name}.{label}", np.atleast_1d(load), length))
+        self._applied[name] = (loads[0], loads[1])
+
+    def load(self, name: str, time: float) -> tuple[np.ndarray, np.ndarray]:
+        """Applied force and torque of a body at a time, without gravity."""
+        if name not in self._applied:
+            return np.zeros(self.dim), np.zeros(3 if self.dim == 3 else 1)
+        out = []
+        lengths = (self.dim, 3 if self.dim == 3 else 1)
+        for label, given, length in zip(("force", "torque"), self._applied[name], lengths, strict=True):
+            value = given(time) if callable(given) else given
+            out.append(_vector(f"applied.{name}.{label} at t = {time:g}", np.atleast_1d(value), length))
+        return out[0], out[1]
+
+    @property
+    def constant_loads(self) -> bool:
+        """Whether no applied load is a function of time (only such scenes can be written to a file)."""
+        return not any(callable(load) for loads in self._applied.values() for load in loads)
+
+    def pair_friction(self, first: str, second: str) -> Friction:
+        """The contact law of a pair."""
+        given = self._pair_friction.get(frozenset((first, second)), {})
+        law = replace(self._default_friction, **given)
+        if law.frame is not None and law.frame not in (first, second):
+            if "frame" in given:
+                raise SceneError(f"friction.frame = {law.frame!r} must be {first!r} or {second!r}")
+            law = replace(law, frame=None, direction=None)
+        if law.e_t != law.e_o and law.direction is None and self.dim == 3 and law.mu > 0:
+            raise SceneError(
+                f"friction({first}, {second}): e_t = {law.e_t:g} and e_o = {law.e_o:g} differ; "
+                "give direction= (and frame=) so that t has a meaning"
+            )
+        return law
+
+    def require(self, name: str, field: str) -> Body:
+        """The body of that name, or an error that suggests the nearest one."""
+        if name not in self.bodies:
+            near = difflib.get_close_matches(str(name), list(self.bodies), n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else f"; known: {', '.join(self.bodies) or 'none'}"
+            raise SceneError(f"{field}: no body named {name!r}{hint}")
+        return self.bodies[name]
+
+
+FRICTION_FIELDS = tuple(f.name for f in fields(Friction))
+
+
+def _friction_value(label: str, key: str, value: Any, dim: int) -> Any:
+    if key == "frame":
+        return str(value)
+    if key == "direction":
+        v = _vector(f"{label}.direction", value, dim)
+        if not np.any(v):
+            raise SceneError(f"{label}.direction = {value!r} must not be zero")
+        return tuple(_unit(v).tolist())
+    number = _number(f"{label}.{key}", value)
+    if number < 0:
+        raise SceneError(f"{label}.{key} = {value!r} must be zero or positive")
+    if key == "restitution" and number > 1:
+        raise SceneError(f"{label}.restitution = {value!r} must lie between 0 and 1")
+    return number
+
+
+def _mass_properties(
+    field: str, shape: Shape, mass: Any, com: Any, inertia: Any
+) -> tuple[float, np.ndarray, np.ndarray]:
+    if mass is None:
+        raise SceneError(f"{field}.mass is missing: give a mass in kg, or fixed = true")
+    m = _number(f"{field}.mass", mass)
+    if m <= 0:
+        raise SceneError(f"{field}.mass = {mass!r} must be positive, in kg")
+    if not shape.bounded and (com is None or inertia is None):
+        raise SceneError(f"{field}: an unbounded {shape.kind} that moves needs com= and inertia= as well")
+    spatial = shape.dim == 3
+    centre = shape.com if com is None else _vector(f"{field}.com", com, shape.dim)
+    if inertia is None:
+        # a given com= alone moves the centre only: the inertia about it stays that of uniform density
+        return m, np.asarray(centre, float), np.atleast_2d(shape.inertia(m)).astype(float)
+    J = np.asarray(inertia, float)
+    if spatial and J.shape == (3,):
+        J = np.diag(J)
+    J = np.atleast_2d(J)
+    wanted = (3, 3) if spatial else (1, 1)
+    if J.shape != wanted or not np.all(np.isfinite(J)) or not np.allclose(J, J.T, rtol=1e-12):
+        shape_text = "3 or 3x3 finite numbers, symmetric" if spatial else "one finite number"
+        raise SceneError(f"{field}.inertia = {inertia!r} must be {shape_text}")
+    if np.min(np.linalg.eigvalsh(J)) <= 0:
+        raise SceneError(f"{field}.inertia = {inertia!r} must be positive definite")
+    return m, np.asarray(centre, float), J
+
+
+def _number(field: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float | np.number):
+        raise SceneError(f"{field} = {value!r} must be a number")
+    if not math.isfinite(value):
+        raise SceneError(f"{field} = {value!r} must be finite")
+    return float(value)
+
+
+def _vector(field: str, value: Any, length: int) -> np.ndarray:
+    try:
+        v = np.array(value, float)
+    except (TypeError, ValueError):
+        raise SceneError(f"{field} = {value!r} must be {length} numbers") from None
+    if v.shape != (length,):
+        raise SceneError(f"{field} = {value!r} must be {length} numbers")
+    if not np.all(np.isfinite(v)):
+        raise SceneError(f"{field} = {value!r} must be finite")
+    return v
+
+
+def _orientation(field: str, value: Any, spatial: bool) -> np.ndarray:
+    if not spatial:
+        return np.array(_number(field, 0.0 if value is None else value))
+    q = _vector(field, (1, 0, 0, 0) if value is None else value, 4)
+    if not np.any(q):
+        raise SceneError(f"{field} = {value!r} must be a quaternion w, x, y, z, not zero")
+    return _unit(q)
+
+
+def _unit(v: np.ndarray) -> np.ndarray:
+    """v over its length; a unit vector is kept to the last bit, so that a saved scene is read unchanged."""
+    norm = np.linalg.norm(v)
+    return v if abs(norm - 1) < 1e-15 else np.asarray(v / norm)
+
+
+def _spin(field: str, value: Any, spatial: bool) -> np.ndarray:
+    if not spatial:
+        return np.array(_number(field, 0.0 if value is None else value))
+    return _vector(field, (0, 0, 0) if value is None else value, 3)

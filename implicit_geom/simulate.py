@@ -1,0 +1,217 @@
+"""`simulate`: a scene stepped through time."""
+
+from __future__ import annotations
+
+import copy
+import time as clock
+from typing import Any
+
+import numpy as np
+
+from implicit_geom.distance import closest
+from implicit_geom.errors import SceneError, StepFailed
+from implicit_geom.model import Model, State
+from implicit_geom.options import SimulationOptions
+from implicit_geom.progress import Progress, reporting
+from implicit_geom.replay import replay_record
+from implicit_geom.scene import Scene
+from implicit_geom.scenefile import friction_laws
+from implicit_geom.solver_state import Memory, restore
+from implicit_geom.solves import RESIDUALS, STEP, Recorder, Solves
+from implicit_geom.steppers.euler import Attempt, EulerStepper, Solve
+from implicit_geom.trajectory import Trajectory
+
+OVERLAP = 1e-8  # overlap at the start, relative to the smaller body, that is refused
+
+
+def simulate(
+    scene: Scene | None,
+    *,
+    duration: float,
+    step: float,
+    stepper: str = "implicit-euler",
+    friction_residual: str = "projection",
+    tolerance: float = 1e-10,
+    on_failure: str = "raise",
+    progress: Progress = None,
+    resume: Trajectory | None = None,
+) -> Trajectory:
+    """Simulate a scene for `duration` seconds in steps of `step` seconds.
+
+    A duration that is no multiple of the step ends with a shortened step. With `resume`, a run is
+    continued by `duration`; the result holds both parts and equals an unbroken run bit for bit
+    (the scene may then be None, unless its loads are functions).
+    A step that cannot be solved raises StepFailed, which carries the run so far; with
+    on_failure="record" the run so far is returned, its last row in `steps` marked "failed".
+    An interrupted run is attached to the KeyboardInterrupt as `run`.
+    """
+    options = SimulationOptions(duration, step, stepper, friction_residual, tolerance, on_failure)
+    scene = _scene(scene, resume)
+    _check_restitution(scene)
+    model = Model(scene, options.friction_residual)
+    solver = EulerStepper(model, options.tolerance)
+    if resume is None:
+        state = model.initial_state()
+        recorder = Recorder(model, Solves.empty(state), np.zeros(0, STEP))
+        _check_overlap(model, solver, state)
+    else:
+        state = resume.final
+        recorder = Recorder(model, resume.solves, resume.good_steps)
+        restore(solver, resume.memory)
+    march = _March(scene, model, solver, options, recorder, state, resume)
+    return march.run(progress)
+
+
+class _March:
+    """The loop over steps and what has to be kept when it ends early."""
+
+    def __init__(
+        self,
+        scene: Scene,
+        model: Model,
+        solver: EulerStepper,
+        options: SimulationOptions,
+        recorder: Recorder,
+        state: State,
+        resume: Trajectory | None,
+    ) -> None:
+        self.scene, self.model, self.solver, self.options = scene, model, solver, options
+        self.recorder = recorder
+        self.initial = state if resume is None else resume.initial
+        self.state = state
+        self.memory = Memory(solver)
+        self.elapsed = 0.0 if resume is None else float(resume.time[-1] - resume.time[0])
+
+    def run(self, progress: Progress) -> Trajectory:
+        lengths = self.options.step_lengths()
+        base, count = self._base()
+        with reporting(progress, len(lengths)) as done:
+            try:
+                for k, h in enumerate(lengths.tolist(), start=1):
+                    # times are multiples of the step, not sums of steps
+                    full = h == self.options.step
+                    end = base + (count + k) * h if full else base + (count + k - 1) * self.options.step + h
+                    failure = self._step(h, end)
+                    if failure:
+                        return self._trajectory(failure)
+                    done(k)
+            except KeyboardInterrupt as interrupt:
+                interrupt.run = self._trajectory("interrupted")  # type: ignore[attr-defined]
+                raise
+        return self._trajectory("")
+
+    def _base(self) -> tuple[float, int]:
+        """Where the count of equal steps starts, and how many of them are already taken."""
+        steps = self.recorder.steps
+        shorter = np.flatnonzero(steps["step"] != self.options.step)
+        if shorter.size == 0:
+            return self.initial.time, len(steps)
+        return float(steps["time"][shorter[-1]]), len(steps) - 1 - int(shorter[-1])
+
+    def _step(self, h: float, end: float) -> str:
+        """Take one step; the reason where it failed and failures are to be recorded."""
+        self.memory = Memory(self.solver)
+        started = clock.perf_counter()
+        attempt = self.solver.step(self.state, h)
+        wall_time = clock.perf_counter() - started
+        if attempt.reason or not attempt.solves:
+            return self._fail(attempt, h, end, wall_time)
+        self.recorder.add(attempt.solves, end, h, _residuals(self.model, attempt.solves), wall_time)
+        self.state = attempt.solves[-1].end.at_time(end)
+        self.memory = Memory(self.solver)
+        return ""
+
+    def _fail(self, attempt: Attempt, h: float, end: float, wall_time: float) -> str:
+        reason = attempt.reason or "the stepper gave no solution"
+        iterations = sum(len(history) for history in attempt.history)
+        self.recorder.add_failed(end, h, iterations, wall_time)
+        message = f"step at t = {self.state.time:.9g} s failed: {reason}"
+        if self.options.on_failure == "record":
+            return message
+        s = self.state
+        bodies = {
+            name: (s.x[i], s.q[i], s.v[i], s.w[i] if self.model.dim == 3 else s.w[i, 0])
+            for i, name in enumerate(self.model.names)
+        }
+        raise StepFailed(
+            reason,
+            time=s.time,
+            state=bodies,
+            history=attempt.history,
+            replay=replay_record(self.scene, s, h, self.memory, self.options),
+            run=self._trajectory(message),
+        )
+
+    def _trajectory(self, failure: str) -> Trajectory:
+        solves, steps = self.recorder.finish()
+        total = self.elapsed + self.options.duration
+        options = SimulationOptions(**{**self.options.as_dict(), "duration": total})
+        return Trajectory(self.scene, options, self.initial, solves, steps, self.memory.plain(), failure)
+
+
+def _residuals(model: Model, solves: list[Solve]) -> dict[str, float]:
+    """The largest residuals over a step's solves, by name."""
+    found = [_certificate(model, s) for s in solves]
+    return {name: max(f[name] for f in found) for name in RESIDUALS}
+
+
+def _certificate(model: Model, solve: Solve) -> dict[str, float]:
+    try:
+        from implicit_geom.certificate import step_residuals
+    except ImportError:
+        return dict.fromkeys(RESIDUALS, float("nan"))
+    return step_residuals(model, solve)
+
+
+def _scene(scene: Scene | None, resume: Trajectory | None) -> Scene:
+    """A copy of the scene, so that later changes to it leave the run alone."""
+    if resume is not None and not isinstance(resume, Trajectory):
+        raise SceneError(
+            f"resume = {type(resume).__name__} must be a run, such as Trajectory.load(...) gives"
+        )
+    if resume is not None:
+        if scene is None:
+            return resume.scene
+        _check_same(scene, resume.scene)
+    if not isinstance(scene, Scene):
+        raise SceneError(f"scene = {scene!r} must be a Scene; read a scene file with read_scene(path)")
+    twin = copy.copy(scene)
+    twin.bodies = dict(scene.bodies)
+    twin._pair_friction = {pair: dict(law) for pair, law in scene._pair_friction.items()}
+    twin._applied = dict(scene._applied)
+    return twin
+
+
+def _check_same(scene: Any, before: Scene) -> None:
+    """A run is continued with the bodies it was started with."""
+    now, then = list(scene.bodies.values()), list(before.bodies.values())
+    same = scene.dim == before.dim and [b.name for b in now] == [b.name for b in then]
+    same = same and all(
+        a.shape == b.shape and a.mass == b.mass and np.array_equal(a.inertia, b.inertia)
+        for a, b in zip(now, then)
+    )
+    if not same:
+        raise SceneError(
+            "scene: the run to be continued has other bodies; pass the scene it was started with"
+        )
+
+
+def _check_restitution(scene: Scene) -> None:
+    for label, law in friction_laws(scene):
+        if law.restitution > 0:
+            raise SceneError(
+                f"{label}.restitution = {law.restitution:g}: this stepper's impacts are plastic; set it to 0"
+            )
+
+
+def _check_overlap(model: Model, solver: EulerStepper, state: State) -> None:
+    """Refuse bodies that overlap at the start, by more than the rounding of the user's numbers."""
+    for i in solver.broad.within(state, np.zeros(len(model.pairs))):
+        pair = model.pairs[i]
+        gap = closest(model.placed(state, pair.first), model.placed(state, pair.second)).points.gap
+        if gap < -OVERLAP * min(model.size[pair.first], model.size[pair.second]):
+            a, b = sorted((pair.first, pair.second))
+            raise SceneError(
+                f"bodies.{model.names[b]}.position: bodies {model.names[a]!r} and {model.names[b]!r} overlap "
+                f"by {-gap:.6g} m at the start; move them apart by that much"
+            )

@@ -1,0 +1,48 @@
+"""What a stepper remembers between steps, as plain data: with it a continued run repeats an unbroken one.
+
+The plain form is {"warm": {pair: {field: value}}, "normals": {pair: [...]}}, made of lists and floats
+only, so that JSON keeps every bit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+
+from implicit_geom.problem import WarmStart
+from implicit_geom.steppers.euler import EulerStepper
+
+
+class Memory:
+    """A stepper's memory at one moment. Cheap: warm starts are replaced by the stepper, never changed."""
+
+    def __init__(self, stepper: EulerStepper) -> None:
+        self.warm = dict(stepper.warm)
+        self.normals = dict(stepper.broad.normals)
+
+    def plain(self) -> dict[str, Any]:
+        """As lists and floats."""
+        warm = {
+            str(pair): {f.name: _plain(getattr(start, f.name)) for f in fields(start)}
+            for pair, start in self.warm.items()
+        }
+        return {"warm": warm, "normals": {str(pair): _plain(n) for pair, n in self.normals.items()}}
+
+
+def restore(stepper: EulerStepper, plain: dict[str, Any]) -> None:
+    """Give a stepper the memory that `Memory.plain` wrote."""
+    stepper.warm = {
+        int(pair): WarmStart(**{name: _array(value) for name, value in start.items()})
+        for pair, start in plain["warm"].items()
+    }
+    stepper.broad.normals = {int(pair): np.array(n, float) for pair, n in plain["normals"].items()}
+
+
+def _plain(value: Any) -> Any:
+    return value.tolist() if isinstance(value, np.ndarray | np.generic) else value
+
+
+def _array(value: Any) -> Any:
+    return np.array(value, float) if isinstance(value, list) else value

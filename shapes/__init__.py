@@ -1,0 +1,52 @@
+"""Convex shapes given by implicit surfaces.
+
+Lengths in metres, z up (y up in the plane), quaternions w, x, y, z. Every constructor checks its
+arguments and raises ShapeError with the field, its value and what would be right.
+"""
+
+from typing import TYPE_CHECKING
+
+from shapes.combine import Intersection, Moved
+from shapes.errors import ShapeError
+from shapes.planar import Disc, Ellipse, Halfplane, Polygon, Rectangle, RegularPolygon, Superellipse
+from shapes.polyhedra import Polyhedron
+from shapes.serial import from_dict, to_dict
+from shapes.shape import Constraint, Inequality, Shape, Slab
+from shapes.spatial import Box, Capsule, Cone, Cylinder, Ellipsoid, Halfspace, Sphere, Superellipsoid
+
+if TYPE_CHECKING:
+    from shapes.text_surface import Surface
+
+__all__ = [
+    "Box", "Capsule", "Cone", "Constraint", "Cylinder", "Disc", "Ellipse", "Ellipsoid", "Halfplane",
+    "Halfspace", "Inequality", "Intersection", "Moved", "Polygon", "Polyhedron", "Rectangle",
+    "RegularPolygon", "Shape", "ShapeError", "Slab", "Sphere", "Superellipse", "Superellipsoid", "box",
+    "capsule", "cone", "cylinder", "disc", "ellipse", "ellipsoid", "from_dict", "halfplane", "halfspace",
+    "intersection", "polygon", "polyhedron", "rectangle", "regular_polygon", "sphere", "superellipse",
+    "superellipsoid", "surface", "to_dict",
+]  # fmt: skip
+
+sphere = Sphere
+ellipsoid = Ellipsoid
+superellipsoid = Superellipsoid
+cylinder = Cylinder
+capsule = Capsule
+cone = Cone
+box = Box
+halfspace = Halfspace
+polyhedron = Polyhedron
+intersection = Intersection
+disc = Disc
+ellipse = Ellipse
+superellipse = Superellipse
+polygon = Polygon
+regular_polygon = RegularPolygon
+rectangle = Rectangle
+halfplane = Halfplane
+
+
+def surface(text: str, *, dim: int = 3, **parameters: float) -> "Surface":
+    """{f <= 0} with f given as text in x, y, z (x, y for dim=2) and the parameters; f must be convex."""
+    from shapes.text_surface import Surface  # SymPy takes half a second to load; few scenes need it
+
+    return Surface(text, dim=dim, **parameters)

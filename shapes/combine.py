@@ -1,0 +1,157 @@
+"""Shapes made of shapes: a shape at another pose, and the intersection of several."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from shapes.errors import ShapeError
+from shapes.sampled import SampledShape
+from shapes.shape import Constraint, Shape
+from shapes.validate import direction, finite, vector
+
+
+class Moved(Shape):
+    """{x : R^T (x - position) in shape}; R from a quaternion w, x, y, z, or an angle in the plane.
+
+    theta = (theta of the shape, position, orientation).
+    """
+
+    kind = "moved"
+
+    def __init__(
+        self, shape: Shape, position: Sequence[float] | None = None, orientation: Any = None
+    ) -> None:
+        self.shape = member(self.kind, "shape", shape)
+        self.dim = shape.dim
+        self.bounded = shape.bounded
+        self.support_exact = shape.support_exact
+        self.position, self.orientation, self.R = pose(self.kind, self.dim, position, orientation)
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        orientation = tuple(self.orientation.tolist()) if self.dim == 3 else float(self.orientation[0])
+        return {"shape": self.shape, "position": tuple(self.position.tolist()), "orientation": orientation}
+
+    @property
+    def structure(self) -> Hashable:
+        return (self.kind, self.shape.structure)
+
+    @property
+    def values(self) -> np.ndarray:
+        return np.concatenate([self.shape.values, self.position, self.orientation])
+
+    def constraints(self, x: ca.SX, theta: ca.SX) -> list[Constraint]:
+        n = self.shape.values.size
+        position, orientation = theta[n : n + self.dim], theta[n + self.dim :]
+        R = rotation_symbolic(orientation) if self.dim == 3 else rotation_symbolic_planar(orientation)
+        return self.shape.constraints(R.T @ (x - position), theta[:n])
+
+    def support(self, directions: np.ndarray) -> np.ndarray:
+        return self.position + self.shape.support(directions @ self.R) @ self.R.T
+
+    def support_value(self, directions: np.ndarray) -> np.ndarray:
+        return np.asarray(self.shape.support_value(directions @ self.R) + directions @ self.position)
+
+    @property
+    def support_error(self) -> float:
+        return self.shape.support_error
+
+    @property
+    def interior(self) -> np.ndarray:
+        return np.asarray(self.position + self.R @ self.shape.interior)
+
+    @property
+    def volume(self) -> float:
+        return self.shape.volume
+
+    @property
+    def com(self) -> np.ndarray:
+        return np.asarray(self.position + self.R @ self.shape.com)
+
+    def inertia(self, mass: float) -> Any:
+        """R I R^T: the axes stay those of the outer frame."""
+        own = self.shape.inertia(mass)
+        return self.R @ own @ self.R.T if self.dim == 3 else own
+
+
+class Intersection(SampledShape):
+    """{x in every one of the shapes}; intersections of intersections are made one.
+
+    theta = (theta of the first shape, theta of the second, ...).
+    """
+
+    kind = "intersection"
+
+    def __init__(self, *shapes: Shape) -> None:
+        if not shapes:
+            raise ShapeError("intersection: give at least one shape")
+        self.shapes: tuple[Shape, ...]
+        members: list[Shape] = []
+        for i, shape in enumerate(shapes):
+            member(self.kind, f"shapes[{i}]", shape)
+            members += shape.shapes if isinstance(shape, Intersection) else [shape]
+        self.shapes = tuple(members)
+        self.dim = members[0].dim
+        if any(s.dim != self.dim for s in members):
+            dims = ", ".join(f"{s.kind} is in {s.dim}-D" for s in members)
+            raise ShapeError(f"intersection: all shapes must have one dimension, but {dims}")
+        self.locate(scale=min((s.size for s in members), default=np.inf))
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        return {"shapes": self.shapes}
+
+    @property
+    def structure(self) -> Hashable:
+        return (self.kind, tuple(s.structure for s in self.shapes))
+
+    @property
+    def values(self) -> np.ndarray:
+        return np.concatenate([s.values for s in self.shapes])
+
+    def constraints(self, x: ca.SX, theta: ca.SX) -> list[Constraint]:
+        found: list[Constraint] = []
+        start = 0
+        for s in self.shapes:
+            found += s.constraints(x, theta[start : start + s.values.size])
+            start += s.values.size
+        return found
+
+
+def member(kind: str, name: str, shape: Any) -> Shape:
+    if not isinstance(shape, Shape):
+        raise ShapeError(f"{kind}: {name} = {shape!r} must be a shape, such as shapes.sphere(1)")
+    return shape
+
+
+def pose(kind: str, dim: int, position: Any, orientation: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Checked position (dim,), orientation (4,) or (1,), and the rotation matrix R (dim, dim)."""
+    p = np.zeros(dim) if position is None else np.array(vector(kind, "position", position, dim))
+    if dim == 2:
+        angle = 0.0 if orientation is None else finite(kind, "orientation", orientation)
+        c, s = np.cos(angle), np.sin(angle)
+        return p, np.array([angle]), np.array([[c, -s], [s, c]])
+    q = np.array([1.0, 0, 0, 0] if orientation is None else direction(kind, "orientation", orientation, 4))
+    return p, q, np.array([[float(e) for e in row] for row in rotation_entries(*q)])
+
+
+def rotation_entries(w: Any, x: Any, y: Any, z: Any) -> list[list[Any]]:
+    """Rotation matrix of the unit quaternion (w, x, y, z), row by row, for numbers or symbols."""
+    return [
+        [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
+        [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
+        [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
+    ]
+
+
+def rotation_symbolic(q: ca.SX) -> ca.SX:
+    return ca.vertcat(*[ca.horzcat(*row) for row in rotation_entries(q[0], q[1], q[2], q[3])])
+
+
+def rotation_symbolic_planar(angle: ca.SX) -> ca.SX:
+    c, s = ca.cos(angle), ca.sin(angle)
+    return ca.vertcat(ca.horzcat(c, -s), ca.horzcat(s, c))

@@ -1,0 +1,5 @@
+"""The error that a bad shape raises."""
+
+
+class ShapeError(ValueError):
+    """A shape that cannot be: the message names the field, its value and what would be right."""

@@ -1,0 +1,87 @@
+"""The convex polyhedron: one linear constraint a facet, everything else in closed form."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from functools import cached_property
+from typing import Any
+
+import casadi as ca
+import numpy as np
+from scipy.spatial import ConvexHull, QhullError
+
+from shapes.errors import ShapeError
+from shapes.mass import Moments, polytope_moments
+from shapes.shape import Constraint, Inequality, Shape
+from shapes.validate import vector
+
+SAME_PLANE = 1e-9  # difference of unit normals, and of offsets over size, below which facets are merged
+
+
+class Polyhedron(Shape):
+    """{n_i . x <= d_i for every facet i}: the convex hull of the vertices.
+
+    Points inside the hull are dropped, triangles in one plane are merged. theta holds the facets,
+    (n_1, d_1, n_2, d_2, ...), so that polyhedra with the same number of facets share a structure.
+    """
+
+    kind = "polyhedron"
+    dim = 3
+
+    def __init__(self, vertices: Sequence[Sequence[float]]) -> None:
+        if isinstance(vertices, np.ndarray):
+            vertices = vertices.tolist()
+        if not isinstance(vertices, Sequence) or isinstance(vertices, str) or len(vertices) < 4:
+            raise ShapeError(f"{self.kind}: vertices = {vertices!r} must be at least four triples of numbers")
+        points = np.array([vector(self.kind, f"vertices[{i}]", v, 3) for i, v in enumerate(vertices)])
+        try:
+            hull = ConvexHull(points)
+        except QhullError as error:
+            raise ShapeError(f"{self.kind}: the vertices lie in one plane; a solid is needed") from error
+        self.vertices = points[np.sort(hull.vertices)]
+        self.planes = merged(hull.equations, float(np.max(np.ptp(points, axis=0))))
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        return {"vertices": tuple(map(tuple, self.vertices.tolist()))}
+
+    @property
+    def structure(self) -> Hashable:
+        return (self.kind, len(self.planes))
+
+    @property
+    def values(self) -> np.ndarray:
+        return np.asarray(self.planes.ravel())
+
+    def constraints(self, x: ca.SX, theta: ca.SX) -> list[Constraint]:
+        m = len(self.planes)
+        return [Inequality(ca.dot(theta[4 * i : 4 * i + 3], x) - theta[4 * i + 3]) for i in range(m)]
+
+    def support(self, directions: np.ndarray) -> np.ndarray:
+        return self.vertices[np.argmax(directions @ self.vertices.T, axis=1)]
+
+    @cached_property
+    def moments(self) -> Moments:
+        return polytope_moments(self.vertices)
+
+    @property
+    def volume(self) -> float:
+        return self.moments.volume
+
+    @property
+    def com(self) -> np.ndarray:
+        return self.moments.com
+
+    def inertia(self, mass: float) -> Any:
+        return self.moments.inertia(mass)
+
+
+def merged(equations: np.ndarray, size: float) -> np.ndarray:
+    """Rows (n, d) of n . x <= d from Qhull's (n, -d), each plane once; (F, 4) -> (M, 4)."""
+    planes = equations * np.array([1, 1, 1, -1])
+    scaled = planes / np.array([1, 1, 1, size])
+    kept: list[int] = []
+    for i, row in enumerate(scaled):
+        if not kept or np.min(np.max(np.abs(scaled[kept] - row), axis=1)) >= SAME_PLANE:
+            kept.append(i)
+    return np.asarray(planes[kept])

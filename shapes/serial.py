@@ -1,0 +1,96 @@
+"""Shapes to and from plain dictionaries, as in a scene file: {"kind": "ellipsoid", "a": 0.5, ...}."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from shapes import planar, polyhedra, spatial
+from shapes.combine import Intersection
+from shapes.errors import ShapeError
+from shapes.shape import Shape
+
+PRIMITIVES: dict[str, type[Shape]] = {
+    c.kind: c
+    for c in (
+        spatial.Sphere,
+        spatial.Ellipsoid,
+        spatial.Superellipsoid,
+        spatial.Cylinder,
+        spatial.Capsule,
+        spatial.Cone,
+        spatial.Box,
+        spatial.Halfspace,
+        polyhedra.Polyhedron,
+        planar.Disc,
+        planar.Ellipse,
+        planar.Superellipse,
+        planar.Polygon,
+        planar.RegularPolygon,
+        planar.Rectangle,
+        planar.Halfplane,
+    )
+}
+KINDS = (*PRIMITIVES, "moved", "intersection", "surface")
+
+
+def to_dict(shape: Shape) -> dict[str, Any]:
+    """Kind and parameters, nested for moved shapes and intersections; lists and numbers only."""
+    return {"kind": shape.kind, **{k: _plain(v) for k, v in shape.parameters.items()}}
+
+
+def from_dict(data: Mapping[str, Any]) -> Shape:
+    """The shape of a dictionary; an unknown kind or key is an error that names the nearest one."""
+    if not isinstance(data, Mapping):
+        raise ShapeError(f"shape = {data!r} must be a table such as {{kind = 'sphere', r = 1}}")
+    if "kind" not in data:
+        raise ShapeError(f"shape: the key 'kind' is missing; it must be one of {', '.join(KINDS)}")
+    kind = data["kind"]
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise ShapeError(f"shape: kind = {kind!r} is not known{nearest(str(kind), KINDS)}")
+    given = {k: v for k, v in data.items() if k != "kind"}
+    if kind == "surface":
+        from shapes.text_surface import Surface  # SymPy takes half a second to load; few scenes need it
+
+        _check_keys(kind, given, required=["text"], allowed=None)
+        return Surface(given.pop("text"), **given)
+    if kind == "intersection":
+        _check_keys(kind, given, required=["shapes"], allowed=["shapes"])
+        if isinstance(given["shapes"], str | Mapping) or not isinstance(given["shapes"], Iterable):
+            raise ShapeError(f"intersection: shapes = {given['shapes']!r} must be a list of shapes")
+        return Intersection(*[from_dict(s) for s in given["shapes"]])
+    if kind == "moved":
+        _check_keys(kind, given, required=["shape"], allowed=["shape", "position", "orientation"])
+        return from_dict(given.pop("shape")).moved(**given)
+    arguments = inspect.signature(PRIMITIVES[kind]).parameters
+    required = [k for k, p in arguments.items() if p.default is inspect.Parameter.empty]
+    _check_keys(kind, given, required=required, allowed=list(arguments))
+    return PRIMITIVES[kind](**given)
+
+
+def _check_keys(
+    kind: str, given: Mapping[str, Any], *, required: list[str], allowed: list[str] | None
+) -> None:
+    for key in given:
+        if not isinstance(key, str) or (allowed is not None and key not in allowed):
+            raise ShapeError(f"{kind}: the key {key!r} is not known{nearest(str(key), allowed or [])}")
+    for key in required:
+        if key not in given:
+            raise ShapeError(f"{kind}: the key {key!r} is missing")
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """A hint for a mistyped name."""
+    known = list(known)
+    near = difflib.get_close_matches(name, known, 1)
+    return f"; did you mean {near[0]!r}?" if near else f"; known are {', '.join(known)}"
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Shape):
+        return to_dict(value)
+    if isinstance(value, tuple | list):
+        return [_plain(v) for v in value]
+    return value

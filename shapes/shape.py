@@ -1,0 +1,185 @@
+"""What a shape is: a convex set in its own frame, given by convex constraints.
+
+A shape is the set of points x that satisfy every one of its constraints. There are three forms:
+
+    Inequality   f(x) <= 0              f convex and differentiable
+    Slab         |f(x)| <= bound        f affine; bound = 0 makes it an equation (a thin disc)
+    Cone         |u(x)| <= t(x)         u, t affine; the apex of a cone needs no special case
+
+Every f is scaled to a length: |grad f| is about one on the surface, so that f is close to a signed
+distance in metres. Deviation: C07 leaves the scale of f open; without this choice large exponents
+and small bodies ruin the conditioning of the step.
+
+The same text serves symbols and numbers: `constraints(x, theta)` takes CasADi expressions, with
+`theta` the vector `values` of the shape's parameters, so that one compiled problem serves every
+shape of the same `structure`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from shapes.errors import ShapeError
+
+
+@dataclass(frozen=True)
+class Inequality:
+    """f(x) <= 0."""
+
+    f: ca.SX
+
+
+@dataclass(frozen=True)
+class Slab:
+    """|f(x)| <= bound."""
+
+    f: ca.SX
+    bound: ca.SX
+
+
+@dataclass(frozen=True)
+class Cone:
+    """|u(x)| <= t(x)."""
+
+    u: ca.SX
+    t: ca.SX
+
+
+Constraint = Inequality | Slab | Cone
+
+
+class Shape(ABC):
+    """A convex set in its own frame. Immutable; equal parameters mean equal shapes."""
+
+    kind: str
+    dim: int
+    bounded: bool = True
+    support_exact: bool = True  # False: `support` answers from sampled boundary points
+
+    @property
+    @abstractmethod
+    def parameters(self) -> dict[str, Any]:
+        """The constructor's arguments by name."""
+
+    @property
+    def structure(self) -> Hashable:
+        """What the symbolic constraints depend on apart from `values`."""
+        return self.kind
+
+    @property
+    def values(self) -> np.ndarray:
+        """Numerical parameters, flattened in order: the `theta` of `constraints`."""
+        return np.concatenate([np.ravel(np.asarray(v, float)) for v in self.parameters.values()])
+
+    @abstractmethod
+    def constraints(self, x: ca.SX, theta: ca.SX) -> list[Constraint]:
+        """The constraints at the point x (shape's frame) for the parameters theta."""
+
+    @abstractmethod
+    def support(self, directions: np.ndarray) -> np.ndarray:
+        """Points of the shape farthest along each direction; (N, dim) -> (N, dim)."""
+
+    def support_value(self, directions: np.ndarray) -> np.ndarray:
+        """max n . x over the shape for each direction n, to 1e-9 of its size; (N, dim) -> (N,)."""
+        return np.einsum("ij,ij->i", self.support(directions), directions)
+
+    @property
+    def support_error(self) -> float:
+        """Metres by which n . support(n), |n| = 1, may fall short of the true maximum."""
+        return 0.0
+
+    @property
+    def interior(self) -> np.ndarray:
+        """A point inside every constraint, shape's frame."""
+        return self.com
+
+    @property
+    @abstractmethod
+    def volume(self) -> float:
+        """Volume in m^3 (area in m^2 in the plane)."""
+
+    @property
+    @abstractmethod
+    def com(self) -> np.ndarray:
+        """Centre of mass at uniform density, shape's frame."""
+
+    @abstractmethod
+    def inertia(self, mass: float) -> Any:
+        """Inertia about the centre of mass, shape's axes: (3, 3), a number in the plane."""
+
+    @cached_property
+    def bounds(self) -> tuple[np.ndarray, np.ndarray]:
+        """Lower and upper corner of the bounding box in the shape's frame."""
+        if not self.bounded:
+            raise ShapeError(f"{self.kind}: an unbounded shape has no bounding box")
+        axes = np.eye(self.dim)
+        return -self.support_value(-axes), self.support_value(axes)
+
+    @property
+    def size(self) -> float:
+        """Half of the bounding box's longest edge: the length that tolerances refer to."""
+        if not self.bounded:
+            return np.inf
+        lower, upper = self.bounds
+        return float(np.max(upper - lower) / 2)
+
+    @cached_property
+    def numeric(self) -> ca.Function:
+        """x -> the largest violation of any constraint (negative inside), for numbers."""
+        x, theta = ca.SX.sym("x", self.dim), ca.SX.sym("theta", self.values.size)
+        worst = ca.SX(-ca.inf)
+        for c in self.constraints(x, theta):
+            worst = ca.fmax(worst, _violation(c))
+        return ca.Function("violation", [x, theta], [worst])
+
+    def violation(self, points: np.ndarray) -> np.ndarray:
+        """The largest constraint value at each point, in metres; <= 0 inside. (N, dim) -> (N,)."""
+        points = np.atleast_2d(points)
+        return np.asarray(self.numeric(points.T, self.values)).ravel()
+
+    def moved(self, position: Sequence[float] | None = None, orientation: Any = None) -> Shape:
+        """This shape at another pose in its frame; orientation is a quaternion, an angle in the plane."""
+        from shapes.combine import Moved
+
+        return Moved(self, position, orientation)
+
+    def faceted(self, n: int) -> Shape:
+        """The polygon (n sides) or polyhedron (n vertices) inscribed in this shape."""
+        from shapes.facets import inscribed
+
+        return inscribed(self, n)
+
+    def mesh(self, resolution: int = 32) -> tuple[np.ndarray, np.ndarray]:
+        """Vertices and triangles (segments in the plane) of the surface, for drawing."""
+        from shapes.mesh import surface_mesh
+
+        return surface_mesh(self, resolution)
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Shape)
+            and self.structure == other.structure
+            and np.array_equal(self.values, other.values)
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.structure, (self.values + 0.0).tobytes()))  # + 0.0: equal zeros have one sign
+
+    def __repr__(self) -> str:
+        inside = ", ".join(f"{k}={v!r}" for k, v in self.parameters.items())
+        return f"{self.kind}({inside})"
+
+
+def _violation(c: Constraint) -> ca.SX:
+    if isinstance(c, Inequality):
+        return c.f
+    if isinstance(c, Slab):
+        return ca.fabs(c.f) - c.bound
+    return ca.sqrt(ca.sumsqr(c.u)) - c.t

@@ -1,0 +1,96 @@
+"""`implicit-geom run`: good runs, failed steps, interrupts and replays."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from implicit_geom import Trajectory
+from implicit_geom.steppers.euler import Attempt, EulerStepper
+
+
+@pytest.fixture
+def failing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The stepper fails at t = 0.1."""
+    solve = EulerStepper.step
+
+    def step(self: EulerStepper, state, h: float) -> Attempt:
+        return Attempt([], "no luck", [[1.0]]) if abs(state.time - 0.1) < 1e-9 else solve(self, state, h)
+
+    monkeypatch.setattr(EulerStepper, "step", step)
+
+
+def test_run_saves_and_prints(call, scene, folder: Path) -> None:
+    """A good run: status 0, a summary, a file that loads, a figure when asked for, nothing on stderr."""
+    outcome = call("run", "egg.toml", "-o", "out.h5", "--plot")
+    assert outcome.status == 0
+    assert outcome.err == ""
+    assert "20 steps: 20 converged" in outcome.out
+    assert len(Trajectory.load(folder / "out.h5").time) == 21
+    assert (folder / "out.png").stat().st_size > 10_000
+    assert sorted(p.name for p in folder.iterdir()) == ["egg.toml", "out.h5", "out.png"]
+
+
+def test_options_override_the_file(call, scene, folder: Path) -> None:
+    """--step and --duration come before the file's values; the default output is named after the scene."""
+    assert call("run", "egg.toml", "--step", "0.02", "--duration", "0.1").status == 0
+    run = Trajectory.load(folder / "egg.h5")
+    assert run.time.tolist() == [k * 0.02 for k in range(6)]
+
+
+def test_failed_step_keeps_the_work(call, scene, failing, folder: Path, monkeypatch) -> None:
+    """Status 1, one line, the run so far saved and loadable, and a file that repeats the step."""
+    outcome = call("run", "egg.toml", "-o", "out.h5")
+    assert outcome.status == 1
+    assert outcome.err.count("\n") == 1
+    assert "step at t = 0.1 s failed: no luck" in outcome.err
+    run = Trajectory.load(folder / "out.h5")
+    assert run.failed
+    assert len(run.time) == 11
+    assert json.loads((folder / "out.failed.json").read_text())["reason"] == "no luck"
+    again = call("run", "out.failed.json")
+    assert again.status == 1
+    assert "no luck" in again.err
+    monkeypatch.undo()
+    solved = call("run", str(folder / "out.failed.json"))
+    assert solved.status == 0
+    assert "now succeeds" in solved.out
+
+
+def test_interrupt_keeps_the_work(call, scene, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An interrupt: status 1, one line, the run so far saved."""
+    solve = EulerStepper.step
+
+    def step(self: EulerStepper, state, h: float) -> Attempt:
+        if state.time > 0.095:
+            raise KeyboardInterrupt
+        return solve(self, state, h)
+
+    monkeypatch.setattr(EulerStepper, "step", step)
+    outcome = call("run", "egg.toml", "-o", "out.h5")
+    assert outcome.status == 1
+    assert "interrupted at t = 0.1 s" in outcome.err
+    assert len(Trajectory.load(folder / "out.h5").time) == 11
+
+
+def test_unexpected_errors_are_one_line(call, scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Even a bug gives one line and status 1; --debug shows the traceback."""
+    monkeypatch.setattr(EulerStepper, "step", lambda *_: 1 / 0)
+    outcome = call("run", "egg.toml")
+    assert outcome.status == 1
+    assert outcome.err == "implicit-geom: ZeroDivisionError: division by zero\n"
+    assert "Traceback" in call("run", "egg.toml", "--debug").err
+
+
+def test_module_runs_as_a_program(scene, folder: Path) -> None:
+    """python -m implicit_geom.cli ends with the command's status, without a traceback."""
+    command = [sys.executable, "-m", "implicit_geom.cli", "run", "none.toml"]
+    root = str(Path(__file__).resolve().parents[2])
+    done = subprocess.run(command, capture_output=True, text=True, env={"PYTHONPATH": root, "PATH": ""})
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,101 @@
+"""A step that cannot be solved is loud, keeps everything up to it, and can be repeated."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from implicit_geom import Scene, SceneError, StepFailed, Trajectory, replay, simulate
+from implicit_geom.steppers.euler import Attempt, EulerStepper
+
+
+@pytest.fixture
+def fails_at(monkeypatch: pytest.MonkeyPatch):
+    """Make the stepper fail in the step that starts at a given time."""
+    solve = EulerStepper.step
+
+    def install(time: float) -> None:
+        def step(self: EulerStepper, state, h: float) -> Attempt:
+            if abs(state.time - time) < 1e-9:
+                return Attempt([], "no luck", [[3.0, 2.0], [1.0]])
+            return solve(self, state, h)
+
+        monkeypatch.setattr(EulerStepper, "step", step)
+
+    return install
+
+
+def test_failed_step_carries_everything(eggs: Scene, fails_at) -> None:
+    """StepFailed has the time, the state by body, the history and the run up to the last good step."""
+    fails_at(0.2)
+    with pytest.raises(StepFailed, match=r"step at t = 0\.2 s failed: no luck") as error:
+        simulate(eggs, duration=0.5, step=0.01)
+    failure = error.value
+    assert failure.time == 0.2
+    assert failure.history == [[3.0, 2.0], [1.0]]
+    assert len(failure.run.time) == 21
+    assert failure.run.failed
+    np.testing.assert_array_equal(failure.state["low"][0], failure.run["low"].position[-1])
+
+
+def test_recorded_failure_returns_the_run(eggs: Scene, fails_at, tmp_path: Path) -> None:
+    """on_failure="record": the run to the last good step, its last step marked, also after loading."""
+    fails_at(0.2)
+    run = simulate(eggs, duration=0.5, step=0.01, on_failure="record")
+    run.save(tmp_path / "run.h5")
+    for r in (run, Trajectory.load(tmp_path / "run.h5")):
+        assert r.failed
+        assert "no luck" in r.failure
+        assert r.steps["status"][-1] == "failed"
+        assert len(r.steps) == 21
+        assert len(r.time) == len(r.energy) == 21
+        assert "FAILED" in r.summary()
+
+
+def test_failed_run_can_be_continued(eggs: Scene, fails_at, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once the cause is gone, a failed run continues as if it had never failed."""
+    whole = simulate(eggs, duration=0.4, step=0.01)
+    fails_at(0.2)
+    run = simulate(eggs, duration=0.4, step=0.01, on_failure="record")
+    monkeypatch.undo()
+    again = run.resume(duration=0.2)
+    assert not again.failed
+    assert again.states.x.tobytes() == whole.states.x.tobytes()
+    assert "failed" not in again.steps["status"]
+
+
+def test_replay_repeats_the_step_exactly(eggs: Scene, fails_at, monkeypatch, tmp_path: Path) -> None:
+    """The file holds all a step depends on: with the cause gone it gives the unbroken run's bits."""
+    whole = simulate(eggs, duration=0.4, step=0.01)
+    fails_at(0.2)
+    with pytest.raises(StepFailed) as error:
+        simulate(eggs, duration=0.5, step=0.01)
+    path = tmp_path / "step.json"
+    error.value.write(path)
+    with pytest.raises(StepFailed) as again:
+        replay(path)
+    assert str(again.value) == str(error.value)
+    assert again.value.replay == error.value.replay
+    monkeypatch.undo()
+    attempt = replay(path)
+    assert attempt.solves[-1].end.x.tobytes() == whole.states.x[21].tobytes()
+    assert attempt.solves[-1].end.w.tobytes() == whole.states.w[21].tobytes()
+
+
+def test_other_files_are_no_replay(tmp_path: Path) -> None:
+    """A missing file, text, JSON of something else and an incomplete record: one line each."""
+    path = tmp_path / "x.json"
+    with pytest.raises(SceneError, match="cannot be read"):
+        replay(path)
+    for text, words in (("hello", "not a JSON file"), ("[1]", "not the file of a failed step")):
+        path.write_text(text)
+        with pytest.raises(SceneError, match=words):
+            replay(path)
+    path.write_text(
+        json.dumps({"format": "implicit-geom failed step", "options": {"duration": 1, "step": 1}})
+    )
+    with pytest.raises(SceneError, match="incomplete"):
+        replay(path)

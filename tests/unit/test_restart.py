@@ -1,0 +1,93 @@
+"""A continued run equals an unbroken one, and a repeated run the first one, bit for bit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from implicit_geom import Scene, SceneError, Trajectory, simulate
+
+
+def assert_identical(a: Trajectory, b: Trajectory) -> None:
+    """Every recorded number is the same, apart from the wall time."""
+    assert a.time.tobytes() == b.time.tobytes()
+    for part in ("x", "q", "v", "w"):
+        assert getattr(a.solves, part).tobytes() == getattr(b.solves, part).tobytes()
+    assert a.solves.table.tobytes() == b.solves.table.tobytes()
+    assert a.solves.contacts.tobytes() == b.solves.contacts.tobytes()
+    for name in set(a.steps.dtype.names or ()) - {"wall_time"}:
+        assert a.steps[name].tobytes() == b.steps[name].tobytes(), name
+    assert a.memory == b.memory
+    assert a.options == b.options
+
+
+def test_same_scene_twice_is_bit_identical(eggs: Scene) -> None:
+    """The same scene simulated twice gives the same bits."""
+    assert_identical(
+        simulate(eggs, duration=0.6, step=0.01, progress=False),
+        simulate(eggs, duration=0.6, step=0.01, progress=False),
+    )
+
+
+def test_saved_and_continued_equals_unbroken(eggs: Scene, tmp_path: Path) -> None:
+    """With contacts and anisotropic friction: 0.6 s = 0.37 s + save + load + 0.23 s."""
+    whole = simulate(eggs, duration=0.6, step=0.01, progress=False)
+    part = simulate(eggs, duration=0.37, step=0.01, progress=False)
+    part.save(tmp_path / "part.h5")
+    continued = Trajectory.load(tmp_path / "part.h5").resume(duration=0.23)
+    assert len(whole.contacts) > 20
+    assert set(whole.contacts["first"]) == {"ground", "low"}
+    assert_identical(whole, continued)
+
+
+def test_continued_after_substeps_equals_unbroken(bullet: Scene, tmp_path: Path) -> None:
+    """The same where steps were taken in parts, before and after the break."""
+    whole = simulate(bullet, duration=0.06, step=0.01, progress=False)
+    assert np.sum(whole.steps["status"] == "substepped") >= 1
+    at = int(np.flatnonzero(whole.steps["status"] == "substepped")[0])
+    for steps in {max(at, 1), at + 1}:
+        part = simulate(bullet, duration=steps * 0.01, step=0.01, progress=False)
+        part.save(tmp_path / "part.h5")
+        continued = Trajectory.load(tmp_path / "part.h5").resume(duration=(6 - steps) * 0.01)
+        assert_identical(whole, continued)
+
+
+def test_planar_run_continues_bit_identically(disc, tmp_path: Path) -> None:
+    """The same in the plane, where states have other shapes."""
+    whole = simulate(disc(), duration=0.5, step=0.01, progress=False)
+    part = simulate(disc(), duration=0.2, step=0.01, progress=False)
+    part.save(tmp_path / "part.h5")
+    assert_identical(whole, Trajectory.load(tmp_path / "part.h5").resume(duration=0.3))
+
+
+def test_without_the_warm_start_the_bits_differ(eggs: Scene) -> None:
+    """Negative control: a run continued without the solver's memory is not the unbroken one."""
+    whole = simulate(eggs, duration=0.6, step=0.01, progress=False)
+    part = simulate(eggs, duration=0.37, step=0.01, progress=False)
+    part.memory = {"warm": {}, "normals": {}}
+    with pytest.raises(AssertionError):
+        assert_identical(whole, part.resume(duration=0.23))
+
+
+def test_function_loads_need_the_scene_again(disc, tmp_path: Path) -> None:
+    """A run whose load is a function of time is saved, and continued only with the scene at hand."""
+
+    def pushed() -> Scene:
+        scene = disc()
+        scene.applied("disc", force=lambda t: (np.sin(t), 0.0))
+        return scene
+
+    whole = simulate(pushed(), duration=0.5, step=0.01, progress=False)
+    simulate(pushed(), duration=0.2, step=0.01, progress=False).save(tmp_path / "part.h5")
+    part = Trajectory.load(tmp_path / "part.h5")
+    with pytest.raises(SceneError, match="pass the scene again"):
+        part.resume(duration=0.3)
+    assert_identical(whole, part.resume(duration=0.3, scene=pushed()))
+
+
+def test_other_bodies_are_refused(disc, eggs: Scene) -> None:
+    """A run is not continued with another scene's bodies."""
+    with pytest.raises(SceneError, match="other bodies"):
+        simulate(disc(), duration=0.02, step=0.01).resume(duration=0.1, scene=eggs)

@@ -1,0 +1,155 @@
+"""Time steps, options and the checks before the first step."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import shapes
+from implicit_geom import Scene, SceneError, simulate
+from implicit_geom.options import SimulationOptions
+
+
+def ball(**body: object) -> Scene:
+    scene = Scene(gravity=(0, 0, -10))
+    scene.add("ball", shapes.sphere(0.1), mass=2.0, **body)  # type: ignore[arg-type]
+    return scene
+
+
+def test_last_step_is_shortened() -> None:
+    """A duration that is no multiple of the step ends exactly at the duration, with a shorter last step."""
+    run = simulate(ball(), duration=0.25, step=0.1)
+    assert run.time.tolist() == [0.0, 0.1, 0.2, 0.25]
+    assert run.steps["step"][-1] == pytest.approx(0.05, rel=1e-12)
+    assert run["ball"].velocity[-1, 2] == pytest.approx(-2.5, rel=1e-12)
+
+
+def test_rounding_adds_no_step() -> None:
+    """Durations that are multiples of the step up to rounding get exactly that many equal steps."""
+    for duration, step, count in ((0.3, 0.1, 3), (1.0, 0.01, 100), (2.0, 1 / 3, 6), (0.7, 0.1, 7)):
+        lengths = SimulationOptions(duration, step).step_lengths()
+        assert lengths.tolist() == [step] * count
+    assert SimulationOptions(0.05, 0.1).step_lengths().tolist() == [0.05]
+    assert len(SimulationOptions(0.1 * (1 + 1e-7), 0.1).step_lengths()) == 2
+
+
+def test_times_are_multiples_of_the_step() -> None:
+    """Times are k * step, with no accumulated rounding, also in a continued run."""
+    run = simulate(ball(), duration=1.0, step=0.01).resume(duration=1.0)
+    assert run.time.tolist() == [k * 0.01 for k in range(201)]
+
+
+def test_after_a_shortened_step_the_count_starts_anew() -> None:
+    """A run continued after a shortened step counts from its end."""
+    run = simulate(ball(), duration=0.25, step=0.1).resume(duration=0.2)
+    np.testing.assert_allclose(run.time, [0, 0.1, 0.2, 0.25, 0.35, 0.45], rtol=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"step": 0}, "step = 0 "),
+        ({"step": -0.1}, "step = -0.1"),
+        ({"step": math.nan}, "step = nan"),
+        ({"step": "0.1"}, "step = '0.1'"),
+        ({"step": True}, "step = True"),
+        ({"duration": -1}, "duration = -1"),
+        ({"duration": math.inf}, "duration = inf"),
+        ({"duration": None}, "duration = None"),
+        ({"tolerance": 0}, "tolerance = 0"),
+        ({"tolerance": 2.0}, "tolerance = 2"),
+        ({"stepper": "implicit-eulr"}, "did you mean 'implicit-euler'"),
+        ({"stepper": "implicit-rattle"}, "not available yet; available: implicit-euler"),
+        ({"stepper": 3}, "stepper = 3"),
+        ({"friction_residual": "projektion"}, "did you mean 'projection'"),
+        ({"on_failure": "ignore"}, "on_failure = 'ignore'"),
+        ({"progress": "yes"}, "progress = 'yes'"),
+    ],
+)
+def test_bad_options_are_one_line(change: dict[str, object], words: str) -> None:
+    """Every bad option raises SceneError in one line with the field and its value."""
+    options = {"duration": 1.0, "step": 0.1, **change}
+    with pytest.raises(SceneError) as error:
+        simulate(ball(), **options)  # type: ignore[arg-type]
+    assert words in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_overlap_at_the_start_is_refused() -> None:
+    """Bodies that overlap at the start are named, with the overlap."""
+    scene = ball()
+    scene.add("other", shapes.sphere(0.1), mass=1.0, position=(0.15, 0, 0))
+    with pytest.raises(SceneError, match=r"'ball' and 'other' overlap by 0\.05 m"):
+        simulate(scene, duration=1.0, step=0.1)
+
+
+def test_touching_at_the_start_is_allowed() -> None:
+    """Bodies that touch, with an overlap of rounding size, are no error."""
+    scene = ball()
+    scene.add("ground", shapes.halfspace(normal=(0, 0, 1), offset=-0.1 + 1e-12), fixed=True)
+    run = simulate(scene, duration=0.1, step=0.1)
+    assert abs(run["ball"].position[-1, 2]) < 1e-10
+
+
+def test_restitution_is_refused() -> None:
+    """A restitution above zero is an error for this stepper, for all pairs or for one."""
+    scene = ball()
+    scene.add("ground", shapes.halfspace(normal=(0, 0, 1), offset=-1), fixed=True)
+    scene.friction("ball", "ground", restitution=0.5)
+    with pytest.raises(SceneError, match=r"friction\(ball, ground\)\.restitution = 0\.5"):
+        simulate(scene, duration=1.0, step=0.1)
+    scene = ball()
+    scene.friction(restitution=0.1)
+    with pytest.raises(SceneError, match="plastic"):
+        simulate(scene, duration=1.0, step=0.1)
+
+
+def test_load_that_becomes_nan_is_an_error() -> None:
+    """A load that returns NaN ends the run with the body, the field and the time."""
+    scene = ball()
+    scene.applied("ball", force=lambda t: (0, 0, math.nan if t > 0.15 else 0))
+    with pytest.raises(SceneError, match=r"applied\.ball\.force at t = 0\.2"):
+        simulate(scene, duration=1.0, step=0.1)
+
+
+def test_progress_function_sees_every_step() -> None:
+    """A progress function is called with the fraction done."""
+    seen: list[float] = []
+    simulate(ball(), duration=0.5, step=0.1, progress=seen.append)
+    assert seen == [k / 5 for k in range(1, 6)]
+
+
+def test_bar_only_on_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    """Nothing is written to a stderr that is no terminal, unless a bar is asked for."""
+    simulate(ball(), duration=0.2, step=0.1)
+    assert capsys.readouterr().err == ""
+    simulate(ball(), duration=0.2, step=0.1, progress=True)
+    assert "2/2" in capsys.readouterr().err
+
+
+def test_run_keeps_its_own_scene() -> None:
+    """Bodies and friction added to a scene after a run do not change the run."""
+    scene = ball()
+    run = simulate(scene, duration=0.1, step=0.1)
+    scene.add("late", shapes.sphere(0.1), mass=1.0, position=(5, 0, 0))
+    scene.friction(mu=0.9)
+    assert run.names == ["ball"]
+    assert run.scene._default_friction.mu == 0.0
+
+
+def test_interrupted_run_is_not_lost() -> None:
+    """An interrupt carries the run up to the last good step, and that run can be continued."""
+
+    def stop(fraction: float) -> None:
+        if fraction >= 0.5:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt) as interrupt:
+        simulate(ball(), duration=1.0, step=0.1, progress=stop)
+    run = interrupt.value.run  # type: ignore[attr-defined]
+    assert run.failed
+    assert len(run.time) == 6
+    whole = simulate(ball(), duration=1.0, step=0.1)
+    assert run.resume(duration=0.5).states.x.tobytes() == whole.states.x.tobytes()
