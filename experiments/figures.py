@@ -13,7 +13,9 @@ import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
+from scipy.spatial import ConvexHull
 
 COLUMN, PAGE = 3.5, 7.2  # widths in inches: one column, and the text of a page
 # readable in grey and by the colour-blind
@@ -91,3 +93,32 @@ def order_line(axis: Axes, h: np.ndarray, error: np.ndarray, order: int = 1) -> 
     axis.annotate(
         f"slope {order}", middle, xytext=(6, -9), textcoords="offset points", color=GREY, fontsize=8
     )
+
+
+def solid(
+    axis: Axes, vertices: np.ndarray, triangles: np.ndarray, *, ground: float, tilt: float = 0.22
+) -> None:
+    """A convex body seen along +y from `tilt` rad above, shaded by its normals, on a square of plane z = 0.
+
+    vertices (V, 3) in m, world; triangles (T, 3) outward; ground is the half-width of the square.
+    """
+    c, s = np.cos(tilt), np.sin(tilt)
+    across, up, towards = np.array([1.0, 0, 0]), np.array([0, s, c]), np.array([0, -c, s])
+    corners = ground * np.array([[-1, -1, 0], [1, -1, 0], [1, 1, 0], [-1, 1, 0]])
+    axis.fill(corners @ across, corners @ up, facecolor="#eeeeee", edgecolor="#cccccc", linewidth=0.5)
+    shadow = vertices * [1, 1, 0]
+    hull = shadow[ConvexHull(shadow[:, :2]).vertices]
+    axis.fill(hull @ across, hull @ up, facecolor="#d2d2d2", linewidth=0)
+    a, b, d = (vertices[triangles[:, k]] for k in range(3))
+    normals = np.cross(b - a, d - a)
+    normals /= np.maximum(np.linalg.norm(normals, axis=1, keepdims=True), 1e-300)
+    front = normals @ towards > 1e-3
+    light = np.array([-0.45, -0.6, 0.66])
+    bright = 0.35 + 0.65 * np.clip(normals[front] @ light, 0, 1)
+    base = np.array([0.45, 0.66, 0.87])
+    colours = np.clip(bright[:, None] * base + 0.12 * bright[:, None] ** 4, 0, 1)
+    corners_2d = np.stack([vertices @ across, vertices @ up], axis=1)[triangles[front]]
+    axis.add_collection(PolyCollection(corners_2d, facecolors=colours, edgecolors=colours, linewidths=0.3))
+    flat = np.stack([vertices @ across, vertices @ up], axis=1)
+    outline = flat[ConvexHull(flat).vertices]
+    axis.fill(outline[:, 0], outline[:, 1], facecolor="none", edgecolor="#1d3f5e", linewidth=0.6)

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from implicit_geom.closest_points import halfspace_plane
 from implicit_geom.contact_geometry import is_halfspace
-from implicit_geom.distance import closest, halfspace_plane, separation
+from implicit_geom.distance import Closest, closest, separation, track
 from implicit_geom.model import Model, State
 from shapes.shape import Shape
 
@@ -89,46 +90,54 @@ class BroadPhase:
         gap = separation(self.model.placed(state, a), self.model.placed(state, b), n[None])[0]
         return bool(gap - self.support_error[a] - self.support_error[b] > bound)
 
-    def crossed(self, start: State, nu: np.ndarray, h: float, chosen: list[int]) -> int | None:
+    def crossed(
+        self, start: State, nu: np.ndarray, h: float, ends: dict[int, tuple[np.ndarray, bool]]
+    ) -> int | None:
         """A pair whose bodies pass through each other on the way, though the end may be free of contact.
 
-        Only a pair whose motion in the step is comparable with its thickness can. A half-space
-        cannot be passed.
+        `ends` gives each candidate's closest points at the end of the step (geometry unknowns)
+        and whether it is closed. A half-space cannot be passed.
         """
         dim = self.model.dim
         motion = self.motion(nu[:, :dim], nu[:, dim:], h)
-        thin = self.thickness[self.first] + self.thickness[self.second]
-        for i in chosen:
-            if (
-                not self.plane[i]
-                and motion[i] > thin[i] / 2
-                and self._crosses(i, start, nu, h, float(motion[i]))
-            ):
+        for i, (end, closed) in ends.items():
+            if not self.plane[i] and self._crosses(i, start, nu, h, float(motion[i]), end, closed):
                 return i
         return None
 
-    def _crosses(self, i: int, start: State, nu: np.ndarray, h: float, motion: float) -> bool:
+    def _crosses(
+        self, i: int, start: State, nu: np.ndarray, h: float, motion: float, end: np.ndarray, closed: bool
+    ) -> bool:
         a, b = int(self.first[i]), int(self.second[i])
-        size = min(self.model.size[a], self.model.size[b])
-        allowed = CROSSING * size
+        thin = self.thickness[a] + self.thickness[b]
+        if closed and motion <= thin / 2:
+            return False
 
-        def gap(s: float) -> float:
+        def at(s: float, guess: np.ndarray) -> Closest:
             there = start.advanced(nu, s * h)
-            return closest(self.model.placed(there, a), self.model.placed(there, b)).points.gap
+            return track(self.model.placed(there, a), self.model.placed(there, b), guess)
 
-        intervals = [(0.0, gap(0.0), 1.0, gap(1.0))]
+        last = at(1.0, end)
+        first = closest(self.model.placed(start, a), self.model.placed(start, b), self.normals.get(i))
+        # Bodies that touch at one end of the step, on the same side throughout, roll or slide on
+        # each other: a little overlap on the way is the step's own error, not a crossing.
+        small = CROSSING * min(self.model.size[a], self.model.size[b])
+        apart = min(first.points.gap, last.points.gap) > small and not closed
+        same_side = float(first.points.normal @ last.points.normal) > 0
+        allowed = thin / 8 if same_side and not apart else small
+        intervals = [(0.0, first, 1.0, last)]
         for _ in range(MAX_QUERIES):
             if not intervals:
                 return False
-            s0, g0, s1, g1 = intervals.pop()
+            s0, c0, s1, c1 = intervals.pop()
             # the gap changes by at most `motion` per unit of s
-            if (g0 + g1 - motion * (s1 - s0)) / 2 >= -allowed:
+            if (c0.points.gap + c1.points.gap - motion * (s1 - s0)) / 2 >= -allowed:
                 continue
             middle = (s0 + s1) / 2
-            g = gap(middle)
-            if g < -allowed:
+            c = at(middle, c0.unknowns if middle - s0 < 0.5 else c1.unknowns)
+            if c.points.gap < -allowed:
                 return True
-            intervals += [(s0, g0, middle, g), (middle, g, s1, g1)]
+            intervals += [(s0, c0, middle, c), (middle, c, s1, c1)]
         return True
 
 

@@ -21,7 +21,8 @@ import casadi as ca
 import numpy as np
 from scipy.optimize import nnls
 
-from implicit_geom.distance import Placed, closest
+from implicit_geom.closest_points import Placed
+from implicit_geom.distance import closest
 from implicit_geom.model import Model, State
 from shapes.shape import Inequality, Shape, Slab
 

@@ -9,8 +9,8 @@ from itertools import combinations
 import numpy as np
 
 from implicit_geom import rotation
+from implicit_geom.closest_points import Placed
 from implicit_geom.contact_geometry import is_halfspace
-from implicit_geom.distance import Placed
 from implicit_geom.errors import SceneError
 from implicit_geom.pair import PairKernel, PairKind, pair_kernel
 from implicit_geom.scene import Friction, Scene

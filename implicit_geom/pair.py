@@ -291,7 +291,7 @@ def _point_velocity(nu: ca.SX, r: ca.SX, dim: int) -> ca.SX:
 
 
 def _tangents(n: ca.SX, reference: ca.SX, dim: int) -> tuple[ca.SX, ca.SX]:
-    """t along the reference direction, made orthogonal to n; o = n x t (in the plane: n turned by -90 deg)."""
+    """t along the reference direction, orthogonal to n; o = n x t (in the plane: n turned by -90 deg)."""
     if dim == 2:
         return ca.vertcat(n[1], -n[0]), ca.SX.zeros(2)
     along = reference - ca.dot(reference, n) * n

@@ -293,6 +293,18 @@ class StepProblem:
         J = np.bincount(where, np.concatenate(jacobians), self.size**2)
         return F, J.reshape(self.size, self.size)
 
+    def ends(self, z: np.ndarray) -> dict[int, tuple[np.ndarray, bool]]:
+        """Each candidate's geometry unknowns at the end of the step, in metres, and whether it is closed."""
+        found = {}
+        for c, where in zip(self.order, self.contact_slices, strict=True):
+            layout = self.model.pairs[c].kernel.layout
+            u = z[where]
+            geometry = u[: layout.geometry].copy()
+            geometry[layout.at["D"]] *= self.h
+            pressed = u[layout.at["P_n"]][0] > 0
+            found[c] = (geometry, bool(pressed))
+        return found
+
     def certified(self, z: np.ndarray) -> bool:
         """Whether every normal points out of its body (multipliers >= 0): excludes the mirrored roots."""
         for g, inputs in zip(self.groups, self.gather, strict=True):

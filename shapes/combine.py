@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from functools import cached_property
 from typing import Any
 
 import casadi as ca
@@ -40,7 +41,7 @@ class Moved(Shape):
     def structure(self) -> Hashable:
         return (self.kind, self.shape.structure)
 
-    @property
+    @cached_property
     def values(self) -> np.ndarray:
         return np.concatenate([self.shape.values, self.position, self.orientation])
 
@@ -109,7 +110,7 @@ class Intersection(SampledShape):
     def structure(self) -> Hashable:
         return (self.kind, tuple(s.structure for s in self.shapes))
 
-    @property
+    @cached_property
     def values(self) -> np.ndarray:
         return np.concatenate([s.values for s in self.shapes])
 

@@ -7,6 +7,7 @@ centre of mass.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from functools import cached_property
 from typing import Any
 
 import casadi as ca
@@ -213,7 +214,7 @@ class RegularPolygon(Polygon):
     def parameters(self) -> dict[str, Any]:
         return {"n": self.n, "r": self.r}
 
-    @property
+    @cached_property
     def values(self) -> np.ndarray:
         return np.array([self.r])
 

@@ -49,7 +49,7 @@ class Polyhedron(Shape):
     def structure(self) -> Hashable:
         return (self.kind, len(self.planes))
 
-    @property
+    @cached_property
     def values(self) -> np.ndarray:
         return np.asarray(self.planes.ravel())
 

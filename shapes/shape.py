@@ -73,7 +73,7 @@ class Shape(ABC):
         """What the symbolic constraints depend on apart from `values`."""
         return self.kind
 
-    @property
+    @cached_property
     def values(self) -> np.ndarray:
         """Numerical parameters, flattened in order: the `theta` of `constraints`."""
         return np.concatenate([np.ravel(np.asarray(v, float)) for v in self.parameters.values()])

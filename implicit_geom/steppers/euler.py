@@ -17,8 +17,8 @@ from implicit_geom.model import Model, Pair, State
 from implicit_geom.newton import NewtonOptions, Solution, follow_path, solve
 from implicit_geom.problem import StepProblem, WarmStart
 
-MAX_HALVINGS = 12
-MAX_HALVINGS_CROSSING = 30
+MAX_HALVINGS = 20  # a millionth of the step: room for a bullet and a plate
+MAX_SOLVES = 4096  # parts of one step
 MAX_ROUNDS = 20  # solves of one step with a growing set of candidate pairs
 
 
@@ -71,28 +71,25 @@ class EulerStepper:
         self._problems: dict[tuple[int, ...], StepProblem] = {}
 
     def step(self, state: State, h: float) -> Attempt:
-        """Advance by h, in parts where that is needed."""
-        return self._advance(state, h, 0)
-
-    def _advance(self, state: State, h: float, depth: int) -> Attempt:
-        outcome = self._solve(state, h)
-        if isinstance(outcome, Solve):
-            return Attempt([outcome])
-        reason, history = outcome
-        limit = MAX_HALVINGS_CROSSING if reason.startswith("tunnelling") else MAX_HALVINGS
-        if depth >= limit:
-            return Attempt([], reason, history)
+        """Advance by h, in parts where that is needed: a part that fails is halved."""
         saved = dict(self.warm)
-        first = self._advance(state, h / 2, depth + 1)
-        if not first.solves or first.reason:
-            self.warm = saved
-            return Attempt([], first.reason or reason, history + first.history)
-        middle = first.solves[-1].end
-        second = self._advance(middle, state.time + h - middle.time, depth + 1)
-        if second.reason:
-            self.warm = saved
-            return Attempt([], second.reason, history + second.history)
-        return Attempt(first.solves + second.solves)
+        solves: list[Solve] = []
+        history: list[list[float]] = []
+        parts = [(h, 0)]  # lengths still to be taken, next one last, with their number of halvings
+        while parts:
+            length, halvings = parts.pop()
+            outcome = self._solve(state, length)
+            if isinstance(outcome, Solve):
+                solves.append(outcome)
+                state = outcome.end
+                continue
+            reason, histories = outcome
+            history += histories
+            if halvings == MAX_HALVINGS or len(solves) + len(parts) >= MAX_SOLVES:
+                self.warm = saved
+                return Attempt([], reason, history)
+            parts += [(length / 2, halvings + 1)] * 2
+        return Attempt(solves)
 
     def _solve(self, state: State, h: float) -> Solve | tuple[str, list[list[float]]]:
         """One solve over h; a reason and the residual histories where there is no solution."""
@@ -111,7 +108,7 @@ class EulerStepper:
             candidates = sorted({*candidates, *missed})
         else:
             return "the set of candidate pairs did not settle", histories
-        crossed = self.broad.crossed(state, nu, h, candidates)
+        crossed = self.broad.crossed(state, nu, h, problem.ends(found.z))
         if crossed is not None:
             pair = self.model.pairs[crossed]
             names = f"{self.model.names[pair.first]!r} and {self.model.names[pair.second]!r}"

@@ -1,0 +1,220 @@
+"""The closest-point equations at given poses, ready for the Newton core."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+import casadi as ca
+import numpy as np
+
+from implicit_geom.contact_geometry import is_halfspace, sign_mask
+from implicit_geom.mapped import Mapped
+from implicit_geom.pair import PairKind, Symbols, closest_point, flat
+from shapes.shape import Cone, Shape, Slab
+
+TOLERANCE = 1e-13  # on the closest-point rows, relative to the smaller body
+POINT_SHIFT = 1e-12  # see `newton`: closest points of flat faces are not unique
+
+
+@dataclass(frozen=True)
+class ClosestPoints:
+    """Signed gap in metres, closest points in the world frame, unit normal from A to B."""
+
+    gap: float
+    point_a: np.ndarray
+    point_b: np.ndarray
+    normal: np.ndarray
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A shape at a pose: centre x, rotation R, and the centre's place in the shape's frame."""
+
+    shape: Shape
+    x: np.ndarray
+    R: np.ndarray
+    com: np.ndarray
+
+    def support(self, directions: np.ndarray) -> np.ndarray:
+        """Support points in the world frame; (N, dim) -> (N, dim)."""
+        return (self.shape.support(directions @ self.R) - self.com) @ self.R.T + self.x
+
+
+def halfspace_plane(a: Placed) -> tuple[np.ndarray, float]:
+    """World normal and offset of a placed half-space: {n . x <= offset}."""
+    theta = a.shape.values
+    n = a.R @ theta[:-1]
+    return n, float(theta[-1] + n @ a.x - theta[:-1] @ a.com)
+
+
+class GeometrySystem:
+    """The closest-point rows at fixed poses as a system for the Newton core."""
+
+    def __init__(self, a: Placed, b: Placed) -> None:
+        self.a, self.b = a, b
+        self.kernel = geometry_kernel(a.shape, b.shape)
+        layout = self.kernel.kind.layout
+        self.layout = layout
+        smaller = min(a.shape.size, b.shape.size)
+        self.length = smaller if np.isfinite(smaller) else 1.0
+        s = self.kernel.symbols
+        p = np.zeros(s.parameters.numel())
+        values = {
+            "h": 1.0,
+            "L": self.length,
+            "U": self.length,
+            "offset": b.x - a.x,
+            "R1": flat(a.R),
+            "R2": flat(b.R),
+            "com1": a.com,
+            "com2": b.com,
+            "theta1": a.shape.values,
+            "theta2": b.shape.values,
+        }
+        for name, value in values.items():
+            p[s.at[name]] = value
+        self.parameters = p
+        n = layout.geometry
+        self.shift = np.zeros(n)
+        self.shift[layout.at["r"]] = POINT_SHIFT
+        self.tolerance = np.full(n, TOLERANCE)
+
+    def _p(self, eps: float) -> np.ndarray:
+        self.parameters[self.kernel.symbols.at["eps"]] = eps
+        return self.parameters
+
+    def residual(self, z: np.ndarray, eps: float) -> np.ndarray:
+        return self.kernel.call(z, self._p(eps), eps > 0)[0]
+
+    def linearise(self, z: np.ndarray, eps: float) -> tuple[np.ndarray, np.ndarray]:
+        F, J = self.kernel.call(z, self._p(eps), eps > 0)
+        return F, J
+
+    def limit(self, dz: np.ndarray) -> float:
+        """A closest point moves by at most the smaller body's size at once."""
+        return float(min(1.0, 1.0 / max(np.max(np.abs(dz[self.layout.at["r"]])), 1e-300)))
+
+    def gap(self, z: np.ndarray) -> float:
+        return float(self.kernel.report(z, self.parameters)[0][0, 0])
+
+    def points(self, z: np.ndarray) -> ClosestPoints:
+        seen = self.kernel.report(z, self.parameters)[0][0].copy()
+        r1, r2, n = seen[1:].reshape(3, -1)
+        return ClosestPoints(float(seen[0]), self.a.x + r1, self.b.x + r2, n)
+
+    def certified(self, z: np.ndarray) -> bool:
+        """Multipliers of the right sign: the normal points out of A and into B."""
+        at = self.layout.at
+        signs = np.concatenate([self.kernel.signs[0] * z[at["l"]], self.kernel.signs[1] * z[at["k"]]])
+        return bool(np.all(signs >= -1e-9))
+
+    def starts(self, n: np.ndarray) -> list[np.ndarray]:
+        """Unknowns from a direction, the best guess first.
+
+        On a flat face the support point is an arbitrary corner; the other body's support point,
+        moved across the gap, is then the better closest point.
+        """
+        support_b = self.b.support(-n[None])[0]
+        if self.layout.known_normal:
+            return [self._start(n, support_b, support_b)]
+        support_a = self.a.support(n[None])[0]
+        across = (n @ (support_b - support_a)) * n
+        guesses = [
+            self._start(n, a, a + across)
+            for a in (support_a, support_b - across, (support_a + support_b - across) / 2)
+        ]
+        return sorted(guesses, key=lambda z: float(np.linalg.norm(self.residual(z, 0.0))))
+
+    def _start(self, n: np.ndarray, point_a: np.ndarray, point_b: np.ndarray) -> np.ndarray:
+        at = self.layout.at
+        z = np.zeros(self.layout.geometry)
+        if self.layout.known_normal:
+            z[at["r"]] = (point_b - self.b.x) / self.length
+        else:
+            z[at["r"]] = (point_a - self.a.x) / self.length
+            z[at["D"]] = n @ (point_b - point_a)
+            z[at["n"]] = n
+            z[at["l"]] = multipliers(self.a, point_a, n)
+        z[at["k"]] = multipliers(self.b, point_b, -n)
+        return z
+
+
+def multipliers(body: Placed, point: np.ndarray, n: np.ndarray) -> np.ndarray:
+    """Multipliers with sum_i l_i grad f_i = n as nearly as may be, small where a constraint is slack."""
+    flat_gradients, slacks = _gradients(body.shape)(body.R.T @ (point - body.x) + body.com, body.shape.values)
+    slack = slacks[0]
+    gradients = flat_gradients[0].reshape(slack.size, -1).T
+    size = body.shape.size if np.isfinite(body.shape.size) else 1.0
+    weight = np.diag(1e-6 + np.maximum(slack, 0) / size)
+    stacked = np.vstack([gradients, weight])
+    right = np.concatenate([body.R.T @ n, np.zeros(slack.size)])
+    return np.asarray(np.linalg.lstsq(stacked, right, rcond=None)[0])
+
+
+class GeometryKernel:
+    """The closest-point functions of two kinds of shape."""
+
+    def __init__(self, first: Shape, second: Shape) -> None:
+        self.kind = PairKind(first, second, components=(), moves=(False, False))
+        self.symbols = s = Symbols(self.kind)
+        self._exact = self._function(smooth=False)
+        self._smooth: Mapped | None = None
+        c = closest_point(self.kind, s, smooth=False)
+        seen = ca.densify(ca.vertcat(c.d, c.r1, c.r2, c.n))
+        self.report = Mapped(ca.Function("report", [self._unknowns, s.parameters], [seen]), 1)
+        self.signs = (sign_mask(first) if not is_halfspace(first) else np.zeros(0), sign_mask(second))
+
+    @property
+    def _unknowns(self) -> ca.SX:
+        return self.symbols.u[: self.kind.layout.geometry]
+
+    def _function(self, smooth: bool) -> Mapped:
+        z = self._unknowns
+        rows = ca.densify(closest_point(self.kind, self.symbols, smooth).rows)
+        # the transpose, because NumPy reads CasADi's columns as rows
+        jacobian = ca.densify(ca.jacobian(rows, z).T)
+        return Mapped(ca.Function("geometry", [z, self.symbols.parameters], [rows, jacobian]), 1)
+
+    def call(self, z: np.ndarray, p: np.ndarray, smooth: bool) -> tuple[np.ndarray, np.ndarray]:
+        if smooth and self._smooth is None:
+            self._smooth = self._function(smooth=True)
+        function = self._smooth if smooth else self._exact
+        assert function is not None
+        F, J = function(z, p)
+        return F[0].copy(), J[0].reshape(z.size, z.size).copy()
+
+
+_KERNELS: dict[Hashable, GeometryKernel] = {}
+_GRADIENTS: dict[Hashable, Mapped] = {}
+
+
+def geometry_kernel(first: Shape, second: Shape) -> GeometryKernel:
+    """The kernel of two kinds of shape, built on first use and kept."""
+    key = (shape_key(first), shape_key(second))
+    if key not in _KERNELS:
+        _KERNELS[key] = GeometryKernel(first, second)
+    return _KERNELS[key]
+
+
+def shape_key(shape: Shape) -> Hashable:
+    """Shapes of one key share their symbolic constraints."""
+    return (shape.dim, shape.structure, shape.values.size)
+
+
+def _gradients(shape: Shape) -> Mapped:
+    """(point, theta) -> the gradient that each multiplier multiplies and the slack of its constraint."""
+    key = shape_key(shape)
+    if key not in _GRADIENTS:
+        x, theta = ca.SX.sym("x", shape.dim), ca.SX.sym("theta", shape.values.size)
+        columns, slack = [], []
+        for c in shape.constraints(x, theta):
+            if isinstance(c, Cone):
+                columns += [-ca.gradient(c.t, x), ca.jacobian(c.u, x).T]
+                slack += [c.t - ca.sqrt(ca.sumsqr(c.u))] * (1 + c.u.numel())
+            else:
+                columns.append(ca.gradient(c.f, x))
+                slack.append(c.bound - ca.fabs(c.f) if isinstance(c, Slab) else -c.f)
+        outputs = [ca.densify(ca.horzcat(*columns)), ca.densify(ca.vertcat(*slack))]
+        _GRADIENTS[key] = Mapped(ca.Function("gradients", [x, theta], outputs), 1)
+    return _GRADIENTS[key]
