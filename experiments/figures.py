@@ -118,7 +118,9 @@ def solid(
     base = np.array([0.45, 0.66, 0.87])
     colours = np.clip(bright[:, None] * base + 0.12 * bright[:, None] ** 4, 0, 1)
     corners_2d = np.stack([vertices @ across, vertices @ up], axis=1)[triangles[front]]
-    axis.add_collection(PolyCollection(corners_2d, facecolors=colours, edgecolors=colours, linewidths=0.3))
+    axis.add_collection(
+        PolyCollection(corners_2d, facecolors=colours, edgecolors=colours, linewidths=0.3, joinstyle="round")
+    )
     flat = np.stack([vertices @ across, vertices @ up], axis=1)
     outline = flat[ConvexHull(flat).vertices]
     axis.fill(outline[:, 0], outline[:, 1], facecolor="none", edgecolor="#1d3f5e", linewidth=0.6)

@@ -19,7 +19,6 @@ from typing import Any
 
 import casadi as ca
 import numpy as np
-from scipy.optimize import nnls
 
 from implicit_geom.closest_points import Placed
 from implicit_geom.distance import closest
@@ -159,6 +158,8 @@ def geometry_residual(model: Model, solve: Any) -> GeometryResidual:
 
 def normal_cone_distance(body: Placed, local: np.ndarray, n: np.ndarray) -> float:
     """Distance of n from the cone of outward normals at a point of the surface (shape's frame)."""
+    from scipy.optimize import nnls
+
     size = body.shape.size if np.isfinite(body.shape.size) else 1.0
     near = ACTIVE * size
     columns: list[np.ndarray] = []

@@ -14,6 +14,7 @@ from implicit_geom.pair import PairKind, Symbols, closest_point, flat
 from shapes.shape import Cone, Shape, Slab
 
 TOLERANCE = 1e-13  # on the closest-point rows, relative to the smaller body
+TINY = 1e-30  # keeps a square root differentiable at zero
 POINT_SHIFT = 1e-12  # see `newton`: closest points of flat faces are not unique
 
 
@@ -63,6 +64,7 @@ class GeometrySystem:
         values = {
             "h": 1.0,
             "L": self.length,
+            "c": self.length,
             "U": self.length,
             "offset": b.x - a.x,
             "R1": flat(a.R),
@@ -91,9 +93,11 @@ class GeometrySystem:
         F, J = self.kernel.call(z, self._p(eps), eps > 0)
         return F, J
 
-    def limit(self, dz: np.ndarray) -> float:
+    def restrict(self, dz: np.ndarray) -> np.ndarray:
         """A closest point moves by at most the smaller body's size at once."""
-        return float(min(1.0, 1.0 / max(np.max(np.abs(dz[self.layout.at["r"]])), 1e-300)))
+        dz = dz.copy()
+        shorten(dz[None, self.layout.at["r"]])
+        return dz
 
     def gap(self, z: np.ndarray) -> float:
         return float(self.kernel.report(z, self.parameters)[0][0, 0])
@@ -141,15 +145,29 @@ class GeometrySystem:
 
 
 def multipliers(body: Placed, point: np.ndarray, n: np.ndarray) -> np.ndarray:
-    """Multipliers with sum_i l_i grad f_i = n as nearly as may be, small where a constraint is slack."""
-    flat_gradients, slacks = _gradients(body.shape)(body.R.T @ (point - body.x) + body.com, body.shape.values)
+    """Multipliers of the right sign with sum_i l_i grad f_i = n as nearly as may be, small where slack.
+
+    Each column of `basis` turns the weight of one outward normal into multipliers; weights >= 0.
+    """
+    from scipy.optimize import nnls
+
+    flat_gradients, slacks, bases = _gradients(body.shape)(
+        body.R.T @ (point - body.x) + body.com, body.shape.values
+    )
     slack = slacks[0]
-    gradients = flat_gradients[0].reshape(slack.size, -1).T
+    basis = bases[0].reshape(slack.size, -1).T
+    gradients = flat_gradients[0].reshape(basis.shape[0], -1).T
     size = body.shape.size if np.isfinite(body.shape.size) else 1.0
     weight = np.diag(1e-6 + np.maximum(slack, 0) / size)
-    stacked = np.vstack([gradients, weight])
     right = np.concatenate([body.R.T @ n, np.zeros(slack.size)])
-    return np.asarray(np.linalg.lstsq(stacked, right, rcond=None)[0])
+    weights, _ = nnls(np.vstack([gradients @ basis, weight]), right)
+    return np.asarray(basis @ weights)
+
+
+def shorten(steps: np.ndarray) -> None:
+    """Shorten each row to length one, in place: a Newton step along a flat face has no scale."""
+    length = np.linalg.norm(steps, axis=-1, keepdims=True)
+    steps /= np.maximum(length, 1.0)
 
 
 class GeometryKernel:
@@ -203,18 +221,22 @@ def shape_key(shape: Shape) -> Hashable:
 
 
 def _gradients(shape: Shape) -> Mapped:
-    """(point, theta) -> the gradient that each multiplier multiplies and the slack of its constraint."""
+    """(point, theta) -> gradients by multiplier, slack of each outward normal, its multipliers (`basis`)."""
     key = shape_key(shape)
     if key not in _GRADIENTS:
         x, theta = ca.SX.sym("x", shape.dim), ca.SX.sym("theta", shape.values.size)
-        columns, slack = [], []
+        columns, slack, basis = [], [], []
         for c in shape.constraints(x, theta):
             if isinstance(c, Cone):
+                radius = ca.sqrt(ca.sumsqr(c.u) + TINY)
                 columns += [-ca.gradient(c.t, x), ca.jacobian(c.u, x).T]
-                slack += [c.t - ca.sqrt(ca.sumsqr(c.u))] * (1 + c.u.numel())
+                slack.append(c.t - radius)
+                basis.append(ca.vertcat(1, c.u / radius))
             else:
                 columns.append(ca.gradient(c.f, x))
                 slack.append(c.bound - ca.fabs(c.f) if isinstance(c, Slab) else -c.f)
-        outputs = [ca.densify(ca.horzcat(*columns)), ca.densify(ca.vertcat(*slack))]
-        _GRADIENTS[key] = Mapped(ca.Function("gradients", [x, theta], outputs), 1)
+                basis.append(ca.if_else(c.f < 0, -1, 1) if isinstance(c, Slab) else ca.SX(1))
+        outputs = [ca.horzcat(*columns), ca.vertcat(*slack), ca.diagcat(*basis)]
+        function = ca.Function("gradients", [x, theta], [ca.densify(o) for o in outputs])
+        _GRADIENTS[key] = Mapped(function, 1)
     return _GRADIENTS[key]

@@ -62,11 +62,11 @@ def sign_mask(shape: Shape) -> np.ndarray:
 
 
 def surface_rows(
-    shape: Shape, y: ca.SX, theta: ca.SX, R_WB: ca.SX, multipliers: ca.SX, size: ca.SX, eps: ca.SX | None
+    shape: Shape, y: ca.SX, theta: ca.SX, R_WB: ca.SX, multipliers: ca.SX, c: ca.SX, eps: ca.SX | None
 ) -> SurfaceRows:
     """The normal and the rows of `shape` at the point y (shape's frame).
 
-    The rows are natural maps in metres: multipliers enter as size * l.
+    The rows are natural maps in metres, with multipliers weighed as c * l; any c > 0 has the same solutions.
     """
     # Derivatives are taken at a fresh symbol and substituted, because y is an expression.
     x = ca.SX.sym("x", shape.dim)
@@ -75,24 +75,24 @@ def surface_rows(
     normal_B = ca.SX.zeros(shape.dim)
     rows = []
     used = 0
-    for c in constraints:
-        if isinstance(c, Cone):
-            count = c.u.numel()
+    for g in constraints:
+        if isinstance(g, Cone):
+            count = g.u.numel()
             scale, direction = multipliers[used], multipliers[used + 1 : used + 1 + count]
             # the normal cone at |u| <= t: (scale, direction) in the dual cone, orthogonal to (t, -u)
-            normal_B += ca.jacobian(c.u, x).T @ direction - ca.gradient(c.t, x) * scale
-            t, u = cc.second_order_cone(size * scale - c.t, size * direction + c.u, eps)
-            rows += [size * scale - t, size * direction - u]
+            normal_B += ca.jacobian(g.u, x).T @ direction - ca.gradient(g.t, x) * scale
+            t, u = cc.second_order_cone(c * scale - g.t, c * direction + g.u, eps)
+            rows += [c * scale - t, c * direction - u]
             used += 1 + count
             continue
         multiplier = multipliers[used]
-        normal_B += multiplier * ca.gradient(c.f, x)
-        if isinstance(c, Slab):
-            rows.append(c.f - cc.interval(c.f + size * multiplier, c.bound, eps))
+        normal_B += multiplier * ca.gradient(g.f, x)
+        if isinstance(g, Slab):
+            rows.append(g.f - cc.interval(g.f + c * multiplier, g.bound, eps))
         elif alone:
-            rows.append(c.f)
+            rows.append(g.f)
         else:
-            rows.append(size * multiplier - cc.plus(size * multiplier + c.f, eps))
+            rows.append(c * multiplier - cc.plus(c * multiplier + g.f, eps))
         used += 1
     normal_B, stacked = ca.substitute([normal_B, ca.vertcat(*rows)], [x], [y])
     return SurfaceRows(R_WB @ normal_B, stacked)

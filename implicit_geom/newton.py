@@ -28,8 +28,8 @@ class System(Protocol):
 
     def linearise(self, z: np.ndarray, eps: float) -> tuple[np.ndarray, np.ndarray]: ...
 
-    def limit(self, dz: np.ndarray) -> float:
-        """The largest fraction of dz that may be taken at once."""
+    def restrict(self, dz: np.ndarray) -> np.ndarray:
+        """The part of a step that may be taken at once."""
         ...
 
 
@@ -74,7 +74,7 @@ def solve(
         dz = _newton_step(J, F, system.shift)
         if dz is None:
             break
-        z = z + system.limit(dz) * dz
+        z = z + system.restrict(dz)
         F, J = system.linearise(z, eps)
         norm = _norm(F)
         history.append(_measure(system, F))
@@ -106,7 +106,7 @@ def _polish(
     dz = _newton_step(J, F, system.shift)
     if dz is None:
         return found
-    better = z + system.limit(dz) * dz
+    better = z + system.restrict(dz)
     measure = _measure(system, system.residual(better, eps))
     if not measure < found.history[-1]:
         return found
@@ -133,7 +133,7 @@ def levenberg_marquardt(
             break
         right = np.concatenate([-F, np.zeros(F.size)])
         dz = lstsq(stacked, right, lapack_driver="gelsy", check_finite=False)[0]
-        dz *= system.limit(dz)
+        dz = system.restrict(dz)
         trial = system.residual(z + dz, eps)
         trial_norm = _norm(trial)
         predicted = norm**2 - _norm(F + J @ dz) ** 2
@@ -180,7 +180,7 @@ class _Loosened:
         self.tolerance = np.maximum(system.tolerance, tolerance)
         self.residual = system.residual
         self.linearise = system.linearise
-        self.limit = system.limit
+        self.restrict = system.restrict
 
 
 def _newton_step(J: np.ndarray, F: np.ndarray, shift: np.ndarray) -> np.ndarray | None:

@@ -112,6 +112,7 @@ class Symbols:
             "h": 1,  # step, s
             "eps": 1,  # smoothing, dimensionless
             "L": 1,  # length scale, m
+            "c": 1,  # weight of a multiplier against its constraint in the natural maps, m
             "U": 1,  # speed scale, m/s
             "m_c": 1,  # effective mass, kg
             "mu": 1,
@@ -166,13 +167,15 @@ def closest_point(kind: PairKind, s: Symbols, smooth: bool) -> Contact:
         height = ca.dot(s["theta1"][:dim], s["com1"]) - s["theta1"][dim]
         d = ca.dot(n, offset + r2) + height
         r1 = offset + r2 - d * n
-        body = surface_rows(kind.second, R[1].T @ r2 + s["com2"], s["theta2"], R[1], s.u[at["k"]], L, eps)
+        body = surface_rows(
+            kind.second, R[1].T @ r2 + s["com2"], s["theta2"], R[1], s.u[at["k"]], s["c"], eps
+        )
         rows = ca.vertcat(n + body.normal, body.rows / (h * U))
     else:
         r1, n, d = L * s.u[at["r"]], s.u[at["n"]], h * s.u[at["D"]]
         r2 = r1 + d * n - offset
-        one = surface_rows(kind.first, R[0].T @ r1 + s["com1"], s["theta1"], R[0], s.u[at["l"]], L, eps)
-        two = surface_rows(kind.second, R[1].T @ r2 + s["com2"], s["theta2"], R[1], s.u[at["k"]], L, eps)
+        one = surface_rows(kind.first, R[0].T @ r1 + s["com1"], s["theta1"], R[0], s.u[at["l"]], s["c"], eps)
+        two = surface_rows(kind.second, R[1].T @ r2 + s["com2"], s["theta2"], R[1], s.u[at["k"]], s["c"], eps)
         rows = ca.vertcat(
             one.normal - n,
             (ca.sumsqr(n) - 1) / 2,

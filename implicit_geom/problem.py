@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 
 from implicit_geom.body import angular_scaling, momentum_rows
+from implicit_geom.closest_points import POINT_SHIFT, shorten
 from implicit_geom.mapped import Mapped
 from implicit_geom.model import Model, Pair, State
 from implicit_geom.pair import PairKernel, flat
 
 # Diagonal added to the Newton matrix (never to the residual): closest points of flat patches are
 # not unique while nothing presses, impulses of sticking contacts are not unique in a pile.
-POINT_SHIFT = 1e-12
 IMPULSE_SHIFT = 1e-9
 # Rounding of a gap in units of the last place of the lengths it is computed from.
 GAP_ROUNDING = 32 * np.finfo(float).eps
@@ -214,6 +214,7 @@ class StepProblem:
         L = np.where(np.isfinite(size), size, 1.0)
         U = np.maximum(speed[a], speed[b])
         g.set("L", L[:, None])
+        g.set("c", L[:, None])
         g.set("U", U[:, None])
         g.set("mu", np.array([[p.law.mu] for p in g.pairs]))
         kept = g.kernel.kind.components
@@ -260,6 +261,11 @@ class StepProblem:
         factor = np.array([w.m_c * h / w.h for w in starts]) / m_c
         u[:, at["P_n"].start : at["S"].stop] *= factor[:, None]
         return u
+
+    def weigh(self, factor: float) -> None:
+        """Weigh multipliers against constraints by factor * L in the natural maps (see `surface_rows`)."""
+        for g in self.groups:
+            g.set("c", factor * g.get("L"))
 
     def residual(self, z: np.ndarray, eps: float) -> np.ndarray:
         """All rows at z."""
@@ -318,15 +324,19 @@ class StepProblem:
                 return False
         return True
 
-    def limit(self, dz: np.ndarray) -> float:
-        """At most a turn of about 60 degrees, and one body size for a contact point, in an iteration."""
+    def restrict(self, dz: np.ndarray) -> np.ndarray:
+        """At most a radian of turn for a body, and one body size for a contact point, in an iteration."""
         nv, nb, dim = self.velocities, self.model.moving.size, self.model.dim
-        turns = np.abs(self.h * dz[: nv * nb].reshape(nb, nv)[:, dim:])
-        largest = float(turns.max(initial=0.0))
+        dz = dz.copy()
+        bodies = dz[: nv * nb].reshape(nb, nv)
+        turn = self.h * np.linalg.norm(bodies[:, dim:], axis=1, keepdims=True)
+        bodies /= np.maximum(turn, 1.0)
         for g, inputs in zip(self.groups, self.gather, strict=True):
-            own = inputs[:, -g.kernel.layout.size :]
-            largest = max(largest, float(np.abs(dz[own[:, g.kernel.layout.at["r"]]]).max(initial=0.0)))
-        return 1.0 if largest <= 1.0 else 1.0 / largest
+            points = inputs[:, -g.kernel.layout.size :][:, g.kernel.layout.at["r"]]
+            steps = dz[points]
+            shorten(steps)
+            dz[points] = steps
+        return dz
 
 
 def _lever(r: np.ndarray) -> np.ndarray:

@@ -7,8 +7,6 @@ and where three constraints meet, the corner.
 from __future__ import annotations
 
 import numpy as np
-from scipy.optimize import linprog
-from scipy.spatial import ConvexHull
 
 from shapes.rays import Rays, crossing
 
@@ -58,6 +56,8 @@ def spread(rays: Rays, n: int, turn: float) -> tuple[np.ndarray, np.ndarray]:
     The unit sphere's directions are stretched by the square root of the boundary points'
     covariance, so that a long thin body is not seen end-on by a few rays only.
     """
+    from scipy.spatial import ConvexHull
+
     points, _ = rays.cast(sphere_directions(256, rays.dim, turn=0.1))
     y = points - rays.origin
     w, V = np.linalg.eigh(y.T @ y / len(y))
@@ -138,6 +138,8 @@ def farthest(rays: Rays, samples: np.ndarray, n: np.ndarray) -> float:
     The farthest point of the cuts bounds the answer from above, its ray's boundary point from
     below and as a new cut; kinks and cone tips need no care.
     """
+    from scipy.optimize import linprog
+
     length = float(np.max(np.ptp(samples, axis=0)))
     norm = float(np.linalg.norm(n))
     value = samples @ (n / norm)

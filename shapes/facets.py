@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from scipy.spatial import ConvexHull
 
 from shapes.boundary import boundary_points, sphere_directions
 from shapes.combine import Moved
@@ -69,6 +68,8 @@ def _spatial(shape: Shape, n: int) -> Shape:
 
 def _with_edges(shape: SampledShape, rays: Rays, n: int) -> Shape:
     """Edges and corners come on top of the rays, so fewer rays are cast until n vertices remain."""
+    from scipy.spatial import ConvexHull
+
     if rays.all_affine:
         return Polyhedron(shape.samples.tolist())
     for m in _fewer(2 * n):
@@ -87,6 +88,8 @@ def _fewer(start: int) -> Iterator[int]:
 
 def _strict_corners(points: np.ndarray) -> np.ndarray:
     """Hull vertices counter-clockwise without those on a straight side; (M, 2) -> (K, 2)."""
+    from scipy.spatial import ConvexHull
+
     corners = points[ConvexHull(points).vertices]
     while True:
         before, after = corners - np.roll(corners, 1, axis=0), np.roll(corners, -1, axis=0) - corners

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.spatial import ConvexHull
 
 from shapes.errors import ShapeError
 from shapes.rays import Rays, crossing
@@ -185,6 +184,8 @@ def _splitter(rays: Rays, directions: Directions) -> Split:
 
 def polytope_moments(vertices: np.ndarray) -> Moments:
     """Exact moments of the convex hull: simplices from the mean vertex to every facet."""
+    from scipy.spatial import ConvexHull
+
     dim = vertices.shape[1]
     centre = vertices.mean(axis=0)
     y = vertices - centre

@@ -7,7 +7,6 @@ the surface, so the mesh is inside the body and its volume grows to the body's a
 from __future__ import annotations
 
 import numpy as np
-from scipy.spatial import ConvexHull
 
 from shapes.boundary import boundary_points
 from shapes.combine import Moved
@@ -49,6 +48,8 @@ def _outline(shape: Shape, resolution: int) -> Mesh:
 
 
 def _solid(shape: Shape, resolution: int) -> Mesh:
+    from scipy.spatial import ConvexHull
+
     if isinstance(shape, Cylinder) and shape.length == 0:
         return _disc(shape.radius, resolution)
     points = feature_points(shape, 2 * resolution)

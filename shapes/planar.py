@@ -12,11 +12,10 @@ from typing import Any
 
 import casadi as ca
 import numpy as np
-from scipy.special import beta
 
 from shapes.errors import ShapeError
 from shapes.shape import Constraint, Inequality, Shape, Slab
-from shapes.spatial import Halfspace, exponent, quadratic_form, root_form, superellipsoid_support
+from shapes.spatial import Halfspace, beta, exponent, quadratic_form, root_form, superellipsoid_support
 from shapes.validate import count, positive, vector
 
 STRAIGHT = 1e-12  # sine of the angle below which two sides count as one straight line

@@ -8,7 +8,6 @@ from typing import Any
 
 import casadi as ca
 import numpy as np
-from scipy.spatial import ConvexHull, QhullError
 
 from shapes.errors import ShapeError
 from shapes.mass import Moments, polytope_moments
@@ -29,6 +28,8 @@ class Polyhedron(Shape):
     dim = 3
 
     def __init__(self, vertices: Sequence[Sequence[float]]) -> None:
+        from scipy.spatial import ConvexHull, QhullError
+
         if isinstance(vertices, np.ndarray):
             vertices = vertices.tolist()
         if not isinstance(vertices, Sequence) or isinstance(vertices, str) or len(vertices) < 4:

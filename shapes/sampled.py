@@ -15,8 +15,6 @@ from typing import Any
 
 import casadi as ca
 import numpy as np
-from scipy.optimize import minimize
-from scipy.spatial import ConvexHull, HalfspaceIntersection
 
 from shapes.boundary import boundary_points, farthest, sphere_directions, touching, unbounded
 from shapes.errors import ShapeError
@@ -69,6 +67,8 @@ class SampledShape(Shape):
     @cached_property
     def samples(self) -> np.ndarray:
         """Boundary points, edges and corners among them; every corner of a polytope. (M, dim)."""
+        from scipy.spatial import ConvexHull, HalfspaceIntersection
+
         self._need_bounded("support points")
         if self.rays.all_affine:
             o = self.interior[None, :]
@@ -154,6 +154,8 @@ class SampledShape(Shape):
 
 def deepest_point(shape: Shape, scale: float) -> tuple[np.ndarray, float]:
     """The point of smallest violation and that violation in m; depth is cut off at -scale."""
+    from scipy.optimize import minimize
+
     y, t = ca.SX.sym("y", shape.dim), ca.SX.sym("t")
     f = ca.vertcat(*[e for e, _ in columns(shape, scale * y, smoothing=1e-6 * scale)]) / scale
     nlp = {"x": ca.vertcat(y, t), "f": t, "g": f - t}

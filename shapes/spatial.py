@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import casadi as ca
 import numpy as np
-from scipy.special import beta
 
 from shapes.errors import ShapeError
 from shapes.shape import Cone as ConeConstraint
@@ -334,6 +334,11 @@ def superellipsoid_support(directions: np.ndarray, axes: np.ndarray, p: float) -
     x = scaled ** (1 / (p - 1))
     x = x / np.sum(x**p, axis=1, keepdims=True) ** (1 / p)
     return np.sign(directions) * axes * x
+
+
+def beta(a: float, b: float) -> float:
+    """Euler's beta function (written out: importing scipy.special would double the package's start-up time)."""
+    return math.gamma(a) * math.gamma(b) / math.gamma(a + b)
 
 
 def octant_moment(p: float, power: int) -> float:

@@ -27,6 +27,7 @@ PARAMS: dict[str, Any] = {"drops": 300, "jobs": 2}
 QUICK: dict[str, Any] = {"drops": 30, "jobs": 1}
 
 ENOUGH = 50  # solves with a closed contact
+CONTINUED = 0.02  # share of solves by the continuation path
 MOST_STEPS = 4000
 Table = dict[str, np.ndarray]
 
@@ -162,19 +163,22 @@ def report(table: Table) -> str:
         step = f"{r['step']:g}" if r["step"] > 0 else ""
         lines.append(
             f"  {r['kind']:15}{step:>7}{r['drops']:7d}{r['contact_solves']:8d}{r['unsolved']:10d}"
-            f"{r['median']:8.1f}{r['p95']:7.1f}{r['most']:6d}{100 * r['continued']:9.2f} %"
-            f"{100 * r['substepped']:7.2f} %{r['penetration']:13.1e}{r['certificate']:13.1e}{r['seconds']:9.1f}"
+            f"{r['median']:8.1f}{r['p95']:7.1f}{r['most']:6d}"
+            f"{100 * r['continued']:9.2f} %{100 * r['substepped']:7.2f} %"
+            f"{r['penetration']:13.1e}{r['certificate']:13.1e}{r['seconds']:9.1f}"
         )
     return "\n".join(lines)
 
 
 def check(tables: dict[str, Table]) -> list[Check]:
     drops, solves = tables["drops"], tables["solves"]
+    # the first impact of a drop is one solve in fifty: a few drops alone scatter by about a percent
+    continued = CONTINUED if len(drops["drop"]) >= PARAMS["drops"] else 2 * CONTINUED
     return [
         at_most("unsolved steps", np.sum(drops["unsolved"]), 0),
         at_least("fewest solves with a closed contact in a drop", np.min(drops["contact_solves"]), ENOUGH),
         at_most("penetration / size", np.max(drops["penetration"]), 1e-9),
         at_most("median iterations", np.median(solves["iterations"]), 4),
-        at_most("share of solves by the continuation path", np.mean(solves["continued"]), 0.02),
+        at_most("share of solves by the continuation path", np.mean(solves["continued"]), continued),
         at_most("certificate, relative to the speeds", np.max(drops["certificate"]), 1e-8),
     ]

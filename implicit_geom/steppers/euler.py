@@ -7,18 +7,21 @@ a body on the way, the step is halved.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from implicit_geom.broadphase import BroadPhase
 from implicit_geom.distance import closest
+from implicit_geom.errors import SimulationError
 from implicit_geom.model import Model, Pair, State
 from implicit_geom.newton import NewtonOptions, Solution, follow_path, solve
 from implicit_geom.problem import StepProblem, WarmStart
 
 MAX_HALVINGS = 20  # a millionth of the step: room for a bullet and a plate
 MAX_SOLVES = 4096  # parts of one step
+JUMP = 100.0  # weight of multipliers in the second attempt
 MAX_ROUNDS = 20  # solves of one step with a growing set of candidate pairs
 
 
@@ -78,7 +81,11 @@ class EulerStepper:
         parts = [(h, 0)]  # lengths still to be taken, next one last, with their number of halvings
         while parts:
             length, halvings = parts.pop()
-            outcome = self._solve(state, length)
+            outcome: Solve | tuple[str, list[list[float]]]
+            try:
+                outcome = self._solve(state, length)
+            except SimulationError as error:
+                outcome = (str(error), [])
             if isinstance(outcome, Solve):
                 solves.append(outcome)
                 state = outcome.end
@@ -130,23 +137,49 @@ class EulerStepper:
         self, problem: StepProblem, state: State, h: float, loads: np.ndarray
     ) -> tuple[Solution | None, str, list[list[float]]]:
         z0 = problem.prepare(state, h, loads, self.warm, self.tolerance)
-        warm = solve(problem, z0, self.options)
-        histories = [warm.history]
-        if warm.converged and problem.certified(warm.z):
-            return warm, "converged", histories
-        fresh = {c: self._fresh(state, c) for c in problem.candidates}
-        z0 = problem.prepare(state, h, loads, fresh, self.tolerance)
-        again = solve(problem, z0, self.options)
-        again.iterations += warm.iterations
-        histories.append(again.history)
-        if again.converged and problem.certified(again.z):
-            return again, "converged", histories
-        path = follow_path(problem, z0, self.options)
-        path.iterations += again.iterations
-        histories.append(path.history)
-        if path.converged and problem.certified(path.z):
-            return path, "continued", histories
+        histories: list[list[float]] = []
+        iterations = 0
+        for attempt in self._starts(problem, state, h, loads, z0):
+            found, status = attempt()
+            histories.append(found.history)
+            iterations += found.iterations
+            if found.converged and problem.certified(found.z):
+                found.iterations = iterations
+                return found, status, histories
         return None, "failed", histories
+
+    def _starts(
+        self, problem: StepProblem, state: State, h: float, loads: np.ndarray, z0: np.ndarray
+    ) -> Iterator[Callable[[], tuple[Solution, str]]]:
+        """Ways to look for a solution, cheapest first."""
+        yield lambda: (solve(problem, z0, self.options, damped=False), "converged")
+        # a contact that jumps along an edge or across a face: let the multipliers' signs decide
+        problem.weigh(JUMP)
+        yield lambda: (solve(problem, z0, self.options, damped=False), "converged")
+        problem.weigh(1.0)
+        # closest points at the pose expected, where a body turns far within the step
+        turned = self._placed_at(problem, state, h, z0)
+        yield lambda: (solve(problem, turned, self.options), "converged")
+        fresh = {c: self._fresh(state, c) for c in problem.candidates}
+        z1 = problem.prepare(state, h, loads, fresh, self.tolerance)
+        yield lambda: (follow_path(problem, z1, self.options), "continued")
+
+    def _placed_at(self, problem: StepProblem, state: State, h: float, z0: np.ndarray) -> np.ndarray:
+        """z0 with the closest points at the pose that its velocities lead to.
+
+        A pair whose bodies would be on the wrong side of each other there is left alone.
+        """
+        z = z0.copy()
+        there = state.advanced(self._velocities(problem, z0), h)
+        for c, where in zip(problem.order, problem.contact_slices, strict=True):
+            pair = self.model.pairs[c]
+            found = closest(self.model.placed(there, pair.first), self.model.placed(there, pair.second))
+            if found.points.normal @ self.broad.normals[c] > 0:
+                layout = pair.kernel.layout
+                u = z[where]
+                u[: layout.geometry] = found.unknowns
+                u[layout.at["D"]] /= h
+        return z
 
     def _fill_warm(self, state: State, candidates: list[int]) -> None:
         for c in candidates:

@@ -1,13 +1,17 @@
-"""Scenes that several tests share."""
+"""Scenes that several tests share; the folder's common modules, importable whatever the import mode."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 import shapes
 from implicit_geom import Scene
+
+sys.path.insert(0, str(Path(__file__).parent))
 
 
 @pytest.fixture
