@@ -41,6 +41,15 @@ class Placed:
         """Support points in the world frame; (N, dim) -> (N, dim)."""
         return (self.shape.support(directions @ self.R) - self.com) @ self.R.T + self.x
 
+    def violation(self, point: np.ndarray) -> float:
+        """The largest constraint value at a world point, m; about its distance from the body."""
+        return float(self.shape.violation((self.R.T @ (point - self.x) + self.com)[None])[0])
+
+    @property
+    def centre(self) -> np.ndarray:
+        """A point inside the body, world frame."""
+        return self.x + self.R @ (self.shape.interior - self.com)
+
 
 def halfspace_plane(a: Placed) -> tuple[np.ndarray, float]:
     """World normal and offset of a placed half-space: {n . x <= offset}."""
@@ -119,9 +128,14 @@ class GeometrySystem:
         On a flat face the support point is an arbitrary corner; the other body's support point,
         moved across the gap, is then the better closest point.
         """
+        if not self.b.shape.bounded:
+            support_a = self.a.support(n[None])[0]
+            return [self._start(n, support_a, support_a + self.b.violation(support_a) * n)]
         support_b = self.b.support(-n[None])[0]
         if self.layout.known_normal:
             return [self._start(n, support_b, support_b)]
+        if not self.a.shape.bounded:
+            return [self._start(n, support_b - self.a.violation(support_b) * n, support_b)]
         support_a = self.a.support(n[None])[0]
         across = (n @ (support_b - support_a)) * n
         guesses = [
@@ -144,6 +158,26 @@ class GeometrySystem:
         return z
 
 
+def outward_normals(body: Placed, point: np.ndarray) -> np.ndarray:
+    """Unit normals of the constraints at a point, world axes, their sum where violated first; (m, dim)."""
+    gradients, slack, basis = constraint_gradients(body, point)
+    each = (body.R @ gradients @ basis).T
+    each = each / np.linalg.norm(each, axis=1, keepdims=True)
+    together = np.maximum(-slack, 0) @ each
+    norm = np.linalg.norm(together)
+    return np.vstack([together / norm, each]) if norm > 0 else each
+
+
+def constraint_gradients(body: Placed, point: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Gradients by multiplier (dim, l), slack of each outward normal (m,), its multipliers (l, m)."""
+    flat_gradients, slacks, bases = _gradients(body.shape)(
+        body.R.T @ (point - body.x) + body.com, body.shape.values
+    )
+    slack = slacks[0].copy()
+    basis = bases[0].reshape(slack.size, -1).T
+    return flat_gradients[0].reshape(basis.shape[0], -1).T, slack, basis
+
+
 def multipliers(body: Placed, point: np.ndarray, n: np.ndarray) -> np.ndarray:
     """Multipliers of the right sign with sum_i l_i grad f_i = n as nearly as may be, small where slack.
 
@@ -151,12 +185,7 @@ def multipliers(body: Placed, point: np.ndarray, n: np.ndarray) -> np.ndarray:
     """
     from scipy.optimize import nnls
 
-    flat_gradients, slacks, bases = _gradients(body.shape)(
-        body.R.T @ (point - body.x) + body.com, body.shape.values
-    )
-    slack = slacks[0]
-    basis = bases[0].reshape(slack.size, -1).T
-    gradients = flat_gradients[0].reshape(basis.shape[0], -1).T
+    gradients, slack, basis = constraint_gradients(body, point)
     size = body.shape.size if np.isfinite(body.shape.size) else 1.0
     weight = np.diag(1e-6 + np.maximum(slack, 0) / size)
     right = np.concatenate([body.R.T @ n, np.zeros(slack.size)])

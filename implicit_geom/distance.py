@@ -18,7 +18,13 @@ from typing import Any
 import numpy as np
 
 from implicit_geom import rotation
-from implicit_geom.closest_points import ClosestPoints, GeometrySystem, Placed, halfspace_plane
+from implicit_geom.closest_points import (
+    ClosestPoints,
+    GeometrySystem,
+    Placed,
+    halfspace_plane,
+    outward_normals,
+)
 from implicit_geom.contact_geometry import is_halfspace
 from implicit_geom.errors import SceneError, SimulationError
 from implicit_geom.newton import NewtonOptions, follow_path, solve
@@ -35,8 +41,10 @@ def distance(shape_a: Shape, pose_a: Any, shape_b: Shape, pose_b: Any) -> Closes
     if shape_a.dim != shape_b.dim:
         raise SceneError(f"distance: a {shape_a.dim}-D and a {shape_b.dim}-D shape cannot be compared")
     a, b = place(shape_a, pose_a), place(shape_b, pose_b)
-    if is_halfspace(shape_a) and is_halfspace(shape_b):
-        raise SceneError("distance: two half-spaces have no closest points; give one bounded shape")
+    if not shape_a.bounded and not shape_b.bounded:
+        raise SceneError(
+            f"distance: {shape_a.kind} and {shape_b.kind} are both unbounded; give one bounded shape"
+        )
     if is_halfspace(shape_b):
         c = distance(shape_b, pose_b, shape_a, pose_a)
         return ClosestPoints(c.gap, c.point_b, c.point_a, -c.normal)
@@ -80,6 +88,8 @@ def closest(a: Placed, b: Placed, start: np.ndarray | None = None) -> Closest:
         z = _separated(system, start)
         if z is not None:
             return Closest(system.points(z), z)
+    if not (a.shape.bounded or is_halfspace(a.shape)) or not b.shape.bounded:
+        return _closest_unbounded(system)
     directions = _known_or_sampled(a, b)
     candidates = _local_maxima(directions, separation(a, b, directions))
     z = _separated(system, candidates[0])
@@ -107,6 +117,26 @@ def closest(a: Placed, b: Placed, start: np.ndarray | None = None) -> Closest:
             f"best separation {bound:.6g} m, solutions {[round(g, 9) for g, _ in found]}"
         )
     gap, z = max(good, key=lambda item: item[0])
+    return Closest(system.points(z), z)
+
+
+def _closest_unbounded(system: GeometrySystem) -> Closest:
+    """Closest points where one shape is unbounded: from its constraints' normals at the other's centre."""
+    a, b = system.a, system.b
+    normals = outward_normals(a, b.centre) if b.shape.bounded else -outward_normals(b, a.centre)
+    found = []
+    for n in normals:
+        for z0 in system.starts(n):
+            for attempt in (solve, follow_path):
+                s = attempt(system, z0, OPTIONS)
+                if s.converged and system.certified(s.z):
+                    found.append((system.gap(s.z), s.z))
+                    break
+        if found and found[-1][0] >= 0:
+            break
+    if not found:
+        raise SimulationError(f"closest points of {a.shape.kind} and {b.shape.kind} not found")
+    z = max(found, key=lambda item: item[0])[1]
     return Closest(system.points(z), z)
 
 
@@ -157,7 +187,7 @@ def _solve_geometry(system: GeometrySystem, n: np.ndarray, value: float) -> np.n
 def _known_or_sampled(a: Placed, b: Placed) -> np.ndarray:
     if is_halfspace(a.shape):
         return halfspace_plane(a)[0][None]
-    centre = (b.x + b.R @ (b.shape.interior - b.com)) - (a.x + a.R @ (a.shape.interior - a.com))
+    centre = b.centre - a.centre
     norm = np.linalg.norm(centre)
     sampled = _sphere(a.shape.dim)
     return np.vstack([centre / norm, sampled]) if norm > 0 else sampled

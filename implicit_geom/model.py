@@ -84,9 +84,9 @@ class Model:
             a, b = self.bodies[i], self.bodies[j]
             if a.fixed and b.fixed:
                 continue
-            if is_halfspace(a.shape) and is_halfspace(b.shape):
+            if not a.shape.bounded and not b.shape.bounded:
                 raise SceneError(
-                    f"bodies {a.name!r} and {b.name!r} are both half-spaces and one moves: "
+                    f"bodies {a.name!r} and {b.name!r} are both unbounded and one moves: "
                     "such a pair has no closest points; fix both"
                 )
             swapped = is_halfspace(b.shape)

@@ -91,7 +91,7 @@ class SampledShape(Shape):
         Their number has no common divisor with that of the samples, so that all offsets between
         the two occur.
         """
-        if self.support_exact:
+        if self.support_exact or not self.bounded:
             return 0.0
         points, normals = touching(self.rays, round(SAMPLES[self.dim] * 2.7) + 1)
         short = float(np.max(np.einsum("ij,ij->i", points - self.support(normals), normals)))

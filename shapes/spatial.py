@@ -337,7 +337,7 @@ def superellipsoid_support(directions: np.ndarray, axes: np.ndarray, p: float) -
 
 
 def beta(a: float, b: float) -> float:
-    """Euler's beta function (written out: importing scipy.special would double the package's start-up time)."""
+    """Euler's beta function (written out: scipy.special would double the time to import the package)."""
     return math.gamma(a) * math.gamma(b) / math.gamma(a + b)
 
 

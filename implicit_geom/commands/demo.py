@@ -13,7 +13,7 @@ from implicit_geom.scene import Scene
 from implicit_geom.simulate import simulate
 from implicit_geom.trajectory import Trajectory
 
-SIDES = (8, 16, 32)
+SIDES = (8, 16, 32, 64)
 DURATION, STEP = 10.0, 0.01
 
 
