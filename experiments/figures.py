@@ -123,4 +123,6 @@ def solid(
     )
     flat = np.stack([vertices @ across, vertices @ up], axis=1)
     outline = flat[ConvexHull(flat).vertices]
-    axis.fill(outline[:, 0], outline[:, 1], facecolor="none", edgecolor="#1d3f5e", linewidth=0.6)
+    axis.fill(
+        outline[:, 0], outline[:, 1], facecolor="none", edgecolor="#1d3f5e", linewidth=0.6, joinstyle="round"
+    )

@@ -17,7 +17,10 @@ SHOWN = 12  # rows of a table that are printed
 
 
 def reproduce(name: str, experiment: Any, output: Path, *, quick: bool = False) -> bool:
-    """Run one experiment under output/name; whether every check passed."""
+    """Run one experiment under output/name; whether every check passed.
+
+    An experiment may bring its own `report(tables) -> str`; otherwise its tables are printed.
+    """
     folder = output / name
     folder.mkdir(parents=True, exist_ok=True)
     params = {**experiment.PARAMS, **(getattr(experiment, "QUICK", {}) if quick else {})}
@@ -28,8 +31,11 @@ def reproduce(name: str, experiment: Any, output: Path, *, quick: bool = False) 
         path = folder / f"{label}.csv"
         write_csv(path, table)
         tables[label] = read_csv(path)
-    for label, table in tables.items():
-        print_table(label, table)
+    if hasattr(experiment, "report"):
+        print(experiment.report(tables))
+    else:
+        for label, table in tables.items():
+            print_table(label, table)
     checks = experiment.check(tables) if hasattr(experiment, "check") else []
     for check in checks:
         print(check)
@@ -37,7 +43,7 @@ def reproduce(name: str, experiment: Any, output: Path, *, quick: bool = False) 
     if passed and hasattr(experiment, "plot"):
         for label, figure in experiment.plot(tables).items():
             for kind in ("png", "pdf"):
-                figure.savefig(folder / f"{label}.{kind}", dpi=150)
+                figure.savefig(folder / f"{label}.{kind}", dpi=200)
     verdict = "PASS" if passed else "FAIL: no figure drawn"
     print(f"{name}: {verdict} ({time.perf_counter() - started:.1f} s, {folder})")
     return passed

@@ -3,7 +3,8 @@
 Nothing here is used by the solver. From the state at the start, the state at the end and the table of
 contacts of a solve it recomputes
 
-    dynamics          m/s   momentum balance, linear rows over m, angular rows over sqrt(m J)
+    dynamics          m/s   momentum balance, linear rows over m, angular rows over sqrt(m J), and the
+                            pose that follows from the velocities
     gap               m     largest penetration, or distance left between bodies that press
     complementarity   m/s   min(p_n / m_c, gap / h), and any negative p_n / m_c
     friction          m/s   |s - Proj(s - w)| for the friction ellipsoid
@@ -99,8 +100,22 @@ def _dynamics(model: Model, solve: Any) -> float:
             values, vectors = np.linalg.eigh(R0[b] @ J @ R0[b].T)
             angular = vectors.T @ change / np.sqrt(m * values)
         moved = (end.x[b] - start.x[b]) / h - end.v[b]
-        worst = max(worst, *np.abs(linear), *np.abs(angular), *np.abs(moved))
+        turned = np.max(np.abs(R1[b] - _turn(end.w[b], h) @ R0[b])) * np.sqrt(np.max(np.diag(J)) / m) / h
+        worst = max(worst, *np.abs(linear), *np.abs(angular), *np.abs(moved), turned)
     return float(worst)
+
+
+def _turn(w: np.ndarray, h: float) -> np.ndarray:
+    """The rotation matrix of the rotation vector h w, by the matrix exponential's own series."""
+    if w.size == 1:
+        w_cross = np.array([[0.0, -w[0]], [w[0], 0.0]])
+    else:
+        w_cross = np.cross(np.eye(3), w)
+    term = total = np.eye(len(w_cross))
+    for k in range(1, 40):
+        term = term @ (h * w_cross) / k
+        total = total + term
+    return total
 
 
 def _friction(model: Model, end: State, c: Any, m_c: float) -> float:
@@ -122,7 +137,7 @@ def _friction(model: Model, end: State, c: Any, m_c: float) -> float:
 
 @dataclass(frozen=True)
 class GeometryResidual:
-    """How well the geometry of a solve is proved, relative to the smaller body of the pair."""
+    """How well the geometry of a solve is proved: the largest value over its pairs."""
 
     contact: float  # distance of contact points from both surfaces, m
     normal: float  # distance of the normal from both normal cones, rad

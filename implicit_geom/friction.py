@@ -47,7 +47,8 @@ def friction_rows(
     if w.numel() == 0:
         return Law(normal, friction, normal_row)
     if form == "projection":
-        radius = mu * cc.plus(normal, eps)
+        # (the radius is not smoothed: a contact that is open must stay without friction)
+        radius = mu * cc.plus(normal, None)
         return Law(normal, friction, ca.vertcat(normal_row, friction - cc.ball(friction - w, radius, eps)))
     rows = _fritz_john(normal, friction, sigma, w, mu, U, eps)
     return Law(normal, friction, ca.vertcat(normal_row, rows))
@@ -68,7 +69,9 @@ def _fritz_john(
 
 
 def _implicit(x_n: ca.SX, x_f: ca.SX, D: ca.SX, w: ca.SX, mu: ca.SX, eps: ca.SX | None) -> Law:
-    """[T10]: impulse and velocity both as functions of x, with complementarity built in.
+    """[T10, eqs. 10, 13, 14]: impulse and velocity both as functions of x, with complementarity built in.
+
+    Deviation: x has the opposite sign here, so that it is the impulse where the contact sticks.
 
     P_n(x) = max(x_n, 0), D(x) = max(-x_n, 0); S(x) is x_f projected on the ball of radius mu P_n and
     w(x) = S(x) - x_f. The rows say that the motion has the velocities that x prescribes.

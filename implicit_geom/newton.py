@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
-from scipy.linalg import lapack, lstsq
+from scipy.linalg import lapack
 
 
 class System(Protocol):
@@ -132,8 +132,11 @@ def levenberg_marquardt(
         if not np.all(np.isfinite(stacked)):
             break
         right = np.concatenate([-F, np.zeros(F.size)])
-        dz = lstsq(stacked, right, lapack_driver="gelsy", check_finite=False)[0]
-        dz = system.restrict(dz)
+        # damping makes the columns independent, so that an unpivoted QR factorisation will do
+        _, solution, info = lapack.dgels(stacked, right, overwrite_a=1, overwrite_b=1)
+        if info != 0 or not np.all(np.isfinite(solution)):
+            break
+        dz = system.restrict(solution[: F.size])
         trial = system.residual(z + dz, eps)
         trial_norm = _norm(trial)
         predicted = norm**2 - _norm(F + J @ dz) ** 2

@@ -157,7 +157,7 @@ def closest_point(kind: PairKind, s: Symbols, smooth: bool) -> Contact:
     """The closest-point rows [C07, eqs. 9, 22] at the end-of-step poses x + h v, exp(h omega) R."""
     dim, at = kind.first.dim, kind.layout.at
     h, L, U = s["h"], s["L"], s["U"]
-    eps = s["eps"] * L if smooth else None
+    eps = s["eps"] * ca.fmin(L, h * U) if smooth else None
     velocity = [nu if move else ca.SX.zeros(nu.shape) for nu, move in zip(s.nu, kind.moves, strict=True)]
     R = [_end_rotation(s[f"R{i + 1}"], velocity[i], h, dim) for i in (0, 1)]
     offset = s["offset"] + h * (velocity[1][:dim] - velocity[0][:dim])

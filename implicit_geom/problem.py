@@ -267,6 +267,14 @@ class StepProblem:
         for g in self.groups:
             g.set("c", factor * g.get("L"))
 
+    def struck(self, z: np.ndarray, factor: float) -> np.ndarray:
+        """z with every normal impulse at least `factor` times the speed scale (over the effective mass)."""
+        z = z.copy()
+        for g, inputs in zip(self.groups, self.gather, strict=True):
+            where = inputs[:, -g.kernel.layout.size :][:, g.kernel.layout.at["P_n"]]
+            z[where] = np.maximum(z[where], factor * g.get("U"))
+        return z
+
     def residual(self, z: np.ndarray, eps: float) -> np.ndarray:
         """All rows at z."""
         nv, nb = self.velocities, self.model.moving.size

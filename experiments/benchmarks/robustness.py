@@ -40,9 +40,7 @@ def run(params: dict[str, Any]) -> dict[str, Table]:
             done(len(outcomes))
     drops = {column: np.array([o[0][column] for o in outcomes]) for column in outcomes[0][0]}
     solves = {column: np.concatenate([o[1][column] for o in outcomes]) for column in outcomes[0][1]}
-    table = summary(drops, solves)
-    print(report(table))
-    return {"summary": table, "drops": drops, "solves": solves}
+    return {"summary": summary(drops, solves), "drops": drops, "solves": solves}
 
 
 def _outcomes(count: int, jobs: int) -> Iterator[tuple[dict[str, Any], Table]]:
@@ -151,8 +149,9 @@ def _row(kind: str, step: float, chosen: np.ndarray, drops: Table, solves: Table
     }
 
 
-def report(table: Table) -> str:
+def report(tables: dict[str, Table]) -> str:
     """The summary as text."""
+    table = tables["summary"]
     head = (
         f"  {'kind':15}{'h, s':>7}{'drops':>7}{'solves':>8}{'unsolved':>10}{'median':>8}{'95 %':>7}"
         f"{'most':>6}{'continued':>11}{'halved':>9}{'penetration':>13}{'certificate':>13}{'time, s':>9}"

@@ -21,7 +21,8 @@ from implicit_geom.problem import StepProblem, WarmStart
 
 MAX_HALVINGS = 20  # a millionth of the step: room for a bullet and a plate
 MAX_SOLVES = 4096  # parts of one step
-JUMP = 100.0  # weight of multipliers in the second attempt
+JUMP = 100.0  # weight of multipliers against constraints where a contact may jump
+IMPACT = 10.0  # impulse to start from in an impact, in units of effective mass times speed scale
 MAX_ROUNDS = 20  # solves of one step with a growing set of candidate pairs
 
 
@@ -153,9 +154,11 @@ class EulerStepper:
     ) -> Iterator[Callable[[], tuple[Solution, str]]]:
         """Ways to look for a solution, cheapest first."""
         yield lambda: (solve(problem, z0, self.options, damped=False), "converged")
-        # a contact that jumps along an edge or across a face: let the multipliers' signs decide
+        # a contact that jumps along an edge or across a face: let the multipliers' signs decide;
+        # in an impact the impulse must be of the right order for the contact point to be found
         problem.weigh(JUMP)
         yield lambda: (solve(problem, z0, self.options, damped=False), "converged")
+        yield lambda: (solve(problem, problem.struck(z0, IMPACT), self.options, damped=False), "converged")
         problem.weigh(1.0)
         # closest points at the pose expected, where a body turns far within the step
         turned = self._placed_at(problem, state, h, z0)
@@ -163,6 +166,8 @@ class EulerStepper:
         fresh = {c: self._fresh(state, c) for c in problem.candidates}
         z1 = problem.prepare(state, h, loads, fresh, self.tolerance)
         yield lambda: (follow_path(problem, z1, self.options), "continued")
+        problem.weigh(JUMP)
+        yield lambda: (follow_path(problem, problem.struck(z1, IMPACT), self.options), "continued")
 
     def _placed_at(self, problem: StepProblem, state: State, h: float, z0: np.ndarray) -> np.ndarray:
         """z0 with the closest points at the pose that its velocities lead to.

@@ -65,5 +65,3 @@ def assert_at_rest(run: Trajectory, name: str = "body", speed: float = 1e-6, len
     body = run[name]
     assert np.linalg.norm(body.velocity[-1]) < speed
     assert length * np.linalg.norm(body.angular_velocity[-1]) < speed
-
-

@@ -23,7 +23,9 @@ def slider(h: float, *, angle: float = 0.0, frame: str | None = None, attached: 
     turn = turned((0, 0, 1), angle)
     c, s = np.cos(np.radians(angle)), np.sin(np.radians(angle))
     scene = Scene(gravity=(0, 0, -9.81))
-    scene.add("ground", shapes.halfspace((0, 0, 1)), fixed=True, orientation=turn if frame == "ground" else None)
+    scene.add(
+        "ground", shapes.halfspace((0, 0, 1)), fixed=True, orientation=turn if frame == "ground" else None
+    )
     scene.add(
         "body",
         shapes.sphere(0.1),
@@ -100,5 +102,7 @@ def test_isotropic_friction_has_no_frame(law: dict[str, Any]) -> None:
     for name in ("low", "high"):
         np.testing.assert_allclose(run[name].position, plain[name].position, rtol=0, atol=1e-9)
         np.testing.assert_allclose(run[name].velocity, plain[name].velocity, rtol=0, atol=1e-9)
-        np.testing.assert_allclose(run[name].angular_velocity, plain[name].angular_velocity, rtol=0, atol=1e-8)
+        np.testing.assert_allclose(
+            run[name].angular_velocity, plain[name].angular_velocity, rtol=0, atol=1e-8
+        )
     assert np.abs(run.contacts["tangent"] - plain.contacts["tangent"]).max() > 0.1

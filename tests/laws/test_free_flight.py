@@ -19,7 +19,7 @@ def spinning(step: float, duration: float) -> Trajectory:
 
 @pytest.mark.parametrize(("step", "duration"), [(1e-3, 2.0), (1e-2, 10.0), (5e-2, 10.0)])
 def test_thin_spinning_body_never_gains(step: float, duration: float) -> None:
-    """A free 1:1:20 body at 20 rad/s: energy never above its start nor rising, world angular momentum kept."""
+    """A free 1:1:20 body at 20 rad/s: energy never rises, world angular momentum is kept."""
     run = spinning(step, duration)
     assert np.all(run.energy <= run.energy[0] * (1 + 1e-12))
     assert np.all(np.diff(run.energy) <= 1e-9 * run.energy[0])
@@ -30,7 +30,7 @@ def test_thin_spinning_body_never_gains(step: float, duration: float) -> None:
 
 
 def test_projectile() -> None:
-    """A ball thrown without contact: velocity exact, position first order with the known constant g h t / 2."""
+    """A ball thrown without contact: velocity exact, position off by the known g h t / 2."""
     h, n = 0.01, 100
     scene = Scene(gravity=(0, 0, -9.81))
     scene.add("ball", shapes.sphere(0.1), mass=3.0, velocity=(1, 2, 3), angular_velocity=(1, 2, 3))

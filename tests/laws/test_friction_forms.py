@@ -19,14 +19,19 @@ def sliding_box() -> Scene:
 
 
 def spinning_ball() -> Scene:
-    scene = on_ground(shapes.sphere(0.5), position=(0, 0, 0.5), velocity=(2, 0, 0), angular_velocity=(0, 3, 8))
+    scene = on_ground(
+        shapes.sphere(0.5), position=(0, 0, 0.5), velocity=(2, 0, 0), angular_velocity=(0, 3, 8)
+    )
     scene.friction(mu=0.3, e_t=1.0, e_o=0.5, e_r=0.1, direction=(1, 1, 0))
     return scene
 
 
 def dropped_egg() -> Scene:
     scene = on_ground(
-        shapes.ellipsoid(0.5, 0.4, 0.3), position=(0, 0, 0.6), orientation=turned((1, 2, 0), 40), velocity=(1, 0, 0)
+        shapes.ellipsoid(0.5, 0.4, 0.3),
+        position=(0, 0, 0.6),
+        orientation=turned((1, 2, 0), 40),
+        velocity=(1, 0, 0),
     )
     scene.friction(mu=0.5)
     return scene
@@ -59,7 +64,7 @@ SCENES = [sliding_box, spinning_ball, dropped_egg, two_bodies, planar_disc, fric
 @pytest.mark.parametrize("form", ["fritz-john", "implicit"])
 @pytest.mark.parametrize("make", SCENES)
 def test_friction_residuals_agree(make: Callable[[], Scene], form: str) -> None:
-    """Projection, Fritz-John and implicit give the same motion (states to 1e-8), through impacts and stops."""
+    """Projection, Fritz-John and implicit give the same motion (1e-8), through impacts and stops."""
     runs = [simulate(make(), duration=0.6, step=0.01, friction_residual=f) for f in ("projection", form)]
     assert len(runs[0].contacts) > 10
     for part in ("x", "q", "v", "w"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from law_scenes import G, assert_lawful, measured_order, on_ground, turned
+from law_scenes import G, assert_lawful, on_ground
 
 import shapes
 from implicit_geom import Scene, Trajectory, simulate
@@ -16,13 +16,16 @@ def off_a_ball(h: float) -> Trajectory:
     start = 0.2
     distance = 1.25
     scene.add(
-        "ball", shapes.sphere(0.25), mass=1.0, position=(distance * np.sin(start), 0, distance * np.cos(start))
+        "ball",
+        shapes.sphere(0.25),
+        mass=1.0,
+        position=(distance * np.sin(start), 0, distance * np.cos(start)),
     )
     return simulate(scene, duration=1.2, step=h)
 
 
 def test_ball_leaves_a_ball() -> None:
-    """A ball sliding off a ball from rest at angle a leaves at cos = 2/3 cos(a), first order in h."""
+    """A ball sliding off a ball from rest at angle a leaves at cos = 2/3 cos(a), to within 2 h."""
 
     def error(h: float) -> float:
         run = off_a_ball(h)
@@ -31,17 +34,17 @@ def test_ball_leaves_a_ball() -> None:
         x = run["ball"].position[np.argmin(np.abs(run.time - last))]
         return float(abs(x[2] / 1.25 - 2 / 3 * np.cos(0.2)))
 
-    # the last closed step is known only to within a step: the order is that of a step function
-    assert 0.6 < measured_order([0.016, 0.008, 0.004, 0.002], error) < 1.4
-    assert error(0.002) < 0.01
+    # known only to within a step, in which the height changes by h |v_z| = 2.6 h
+    for h in (0.016, 0.008, 0.004):
+        assert error(h) < 2 * h
 
 
 def test_spinning_egg_lifts_off() -> None:
     """An egg tumbling fast without friction leaves the plane and comes back: no sticking, no side force."""
     scene = on_ground(
-        shapes.ellipsoid(0.5, 0.2, 0.2), position=(0, 0, 0.2), velocity=(1, 0, 0), angular_velocity=(0, 8, 0)
+        shapes.ellipsoid(0.5, 0.2, 0.2), position=(0, 0, 0.2), velocity=(1, 0, 0), angular_velocity=(0, 15, 0)
     )
-    run = simulate(scene, duration=1.0, step=0.005)
+    run = simulate(scene, duration=1.0, step=0.002)
     assert_lawful(run, 0.5)
     closed = np.isin(run.time[1:], run.contacts["time"])
     assert np.sum(np.diff(closed.astype(int)) == -1) >= 1  # leaves
@@ -50,15 +53,14 @@ def test_spinning_egg_lifts_off() -> None:
     # in the air only gravity acts
     flying = np.flatnonzero(~closed)
     dv = np.diff(run["body"].velocity[:, 2])[flying]
-    np.testing.assert_allclose(dv, -0.005 * G, atol=1e-12)
+    np.testing.assert_allclose(dv, -0.002 * G, atol=1e-12)
 
 
 def test_egg_slides_and_stays_in_grazing_contact() -> None:
-    """A slowly rocking egg without friction keeps a closed contact throughout: gap 0, p_n > 0 at every step."""
+    """A slowly rocking egg without friction keeps its contact: gap 0 and p_n > 0 at every step."""
     scene = on_ground(
         shapes.ellipsoid(0.5, 0.4, 0.3),
-        position=(0, 0, 0.3 * np.cos(0) + 1e-9),
-        orientation=turned((0, 1, 0), 0),
+        position=(0, 0, 0.3),
         velocity=(1, 0, 0),
         angular_velocity=(0.3, 0.3, 0.5),
     )

@@ -21,7 +21,9 @@ PAIRS: dict[str, tuple[Any, Any]] = {
 
 def collision(shape_a: Any, shape_b: Any, h: float) -> Trajectory:
     scene = Scene(gravity=(0, 0, 0))
-    scene.add("a", shape_a, mass=1.5, position=(-0.8, 0, 0), velocity=(2, 0.3, 0), angular_velocity=(1, -2, 3))
+    scene.add(
+        "a", shape_a, mass=1.5, position=(-0.8, 0, 0), velocity=(2, 0.3, 0), angular_velocity=(1, -2, 3)
+    )
     scene.add(
         "b",
         shape_b,
@@ -81,7 +83,7 @@ def test_total_angular_momentum_is_first_order() -> None:
 
 @pytest.mark.parametrize("case", reference("disc_impact")["cases"], ids=lambda c: c["name"])
 def test_disc_impact(case: dict[str, Any]) -> None:
-    """Two discs, plastic impact with friction in the plane: velocities of the closed form, sticking and sliding."""
+    """Two discs, plastic impact with friction: the closed form's velocities, sticking and sliding."""
     given = case["inputs"]
     h = 1e-5
     # from shortly before the impact, which falls within a step: what is left is the turn of the

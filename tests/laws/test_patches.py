@@ -1,4 +1,4 @@
-"""Faces and edges on planes and on each other, with one contact a pair: no penetration, no gain, right rest."""
+"""Faces and edges on planes and on each other, one contact a pair: no penetration, no gain, right rest."""
 
 from __future__ import annotations
 
@@ -112,7 +112,9 @@ def test_stack_of_boxes_stands() -> None:
 def test_box_lands_on_a_box() -> None:
     """A tilted box dropped on a lying one comes to rest flat on top of it."""
     scene = on_ground(shapes.box(0.4, 0.4, 0.1), mass=3.0, position=(0, 0, 0.1))
-    scene.add("top", shapes.box(0.2, 0.1, 0.1), mass=1.0, position=(0, 0, 0.45), orientation=turned((1, 2, 0), 20))
+    scene.add(
+        "top", shapes.box(0.2, 0.1, 0.1), mass=1.0, position=(0, 0, 0.45), orientation=turned((1, 2, 0), 20)
+    )
     scene.friction(mu=0.5, e_r=0.01)
     run = simulate(scene, duration=1.0, step=0.01)
     assert_lawful(run, 0.1)

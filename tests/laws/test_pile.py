@@ -29,7 +29,8 @@ def fastest_point(run: Trajectory) -> float:
     """An upper bound on the speed of any point of any body at the end, m/s."""
     return float(
         max(
-            np.linalg.norm(run[f"e{i}"].velocity[-1]) + 0.25 * np.linalg.norm(run[f"e{i}"].angular_velocity[-1])
+            np.linalg.norm(run[f"e{i}"].velocity[-1])
+            + 0.25 * np.linalg.norm(run[f"e{i}"].angular_velocity[-1])
             for i in range(10)
         )
     )

@@ -100,9 +100,11 @@ def test_friction_from_none_to_strong(mu: float) -> None:
     assert np.all(impulse <= mu * run.contacts["p_n"] + 1e-9)
 
 
-@pytest.mark.parametrize("shape", [shapes.ellipsoid(0.5, 0.4, 0.3), shapes.box(0.3, 0.2, 0.2)], ids=["egg", "box"])
+@pytest.mark.parametrize(
+    "shape", [shapes.ellipsoid(0.5, 0.4, 0.3), shapes.box(0.3, 0.2, 0.2)], ids=["egg", "box"]
+)
 def test_far_from_the_origin(shape: Any) -> None:
-    """At (1e4, -1e4, 1e4) m the motion relative to the place is the same (1e-6, rounding being 2e-12 a step)."""
+    """At (1e4, -1e4, 1e4) m the motion relative to that place is the same (1e-6; rounding is 2e-12)."""
 
     def run(place: np.ndarray) -> Trajectory:
         scene = Scene(gravity=(0, 0, -G))

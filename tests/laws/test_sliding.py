@@ -34,7 +34,7 @@ def sphere(case: dict[str, Any], h: float, duration: float) -> Trajectory:
 
 @pytest.mark.parametrize("name", SPHERES)
 def test_sphere_slides_then_rolls(name: str) -> None:
-    """Sphere sliding, then rolling: velocities exact at every grid time away from the switch, order 1 in x."""
+    """Sphere sliding, then rolling: velocities exact away from the switch, position first order in h."""
     case = SPHERES[name]
     run = sphere(case, 0.01, 2.0)
     for state in case["states"]:
@@ -120,7 +120,9 @@ def test_pushed_box_presses_off_centre(push: float) -> None:
     scene.applied("body", force=(push, 0, 0))
     run = simulate(scene, duration=0.5, step=0.01)
     np.testing.assert_allclose(run.contacts["point"][-1], (0.3 * push / G, 0, 0), rtol=0, atol=1e-9)
-    np.testing.assert_allclose(run.contacts["p_t"][-1] ** 2 + run.contacts["p_o"][-1] ** 2, (0.01 * push) ** 2)
+    np.testing.assert_allclose(
+        run.contacts["p_t"][-1] ** 2 + run.contacts["p_o"][-1] ** 2, (0.01 * push) ** 2
+    )
     np.testing.assert_allclose(run["body"].position[-1], (0, 0, 0.3), rtol=0, atol=1e-9)
     assert set(run.contacts["mode"]) == {"stick"}
 
@@ -133,7 +135,7 @@ def sliding_tower(mu: float, h: float) -> Trajectory:
 
 
 def test_sliding_tower_tips_above_the_threshold() -> None:
-    """A box sliding along its length stays flat at mu = 0.39 lx/lz-wise and pitches at 0.41, as fast as it must."""
+    """A sliding box with lx/lz = 0.4 stays flat at mu = 0.39 and pitches at 0.41, as fast as it must."""
     flat = sliding_tower(TIP["test_flat_mu"], 0.01)
     np.testing.assert_allclose(flat["body"].angular_velocity, 0, atol=1e-9)
     mu, d, e = TIP["test_tip_mu"], TIP["lx"] / 2, TIP["lz"] / 2

@@ -24,7 +24,9 @@ def assert_apart(run: Trajectory) -> None:
 
 
 @pytest.mark.parametrize("h", [0.01, 0.1])
-@pytest.mark.parametrize("bullet", [shapes.sphere(0.01), shapes.ellipsoid(0.03, 0.005, 0.005)], ids=["ball", "slug"])
+@pytest.mark.parametrize(
+    "bullet", [shapes.sphere(0.01), shapes.ellipsoid(0.03, 0.005, 0.005)], ids=["ball", "slug"]
+)
 def test_bullet_stops_at_a_thin_plate(bullet: Any, h: float) -> None:
     """At 1000 m/s and h = 0.01 or 0.1 s a bullet does not pass a 2 mm plate; the step says so."""
     scene = Scene(gravity=(0, 0, 0))
@@ -54,7 +56,7 @@ def test_bullet_carries_a_free_plate_along() -> None:
 
 @pytest.mark.parametrize("aim", [0.0, 0.06, 0.105])
 def test_fast_ball_meets_a_ball(aim: float) -> None:
-    """A small fast ball against a free ball, centrally, off centre and glancing: it hits and never crosses."""
+    """A small fast ball meets a free ball centrally, off centre and glancing: it hits, never crosses."""
     scene = Scene(gravity=(0, 0, 0))
     scene.add("target", shapes.sphere(0.1), mass=1.0)
     scene.add("ball", shapes.sphere(0.01), mass=0.1, position=(-0.5, aim, 0), velocity=(300, 0, 0))

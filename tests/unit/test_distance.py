@@ -73,7 +73,7 @@ def placed(support: Any, pose: tuple[np.ndarray, Any]) -> sf.Placed:
 def scenes(kind_a: str, kind_b: str, kinds: dict[str, tuple[Any, Any]], seed: int, apart: bool):
     """Random poses: B touches A's support plane across a random direction, then moves out or in."""
     rng = np.random.default_rng([seed, *kind_a.encode(), 0, *kind_b.encode()])
-    (shape_a, support_a), (shape_b, support_b) = kinds[kind_a], kinds[kind_b]
+    (shape_a, support_a), (_, support_b) = kinds[kind_a], kinds[kind_b]
     dim = shape_a.dim
     while True:
         pose_a, (_, turn_b) = random_pose(rng, dim), random_pose(rng, dim)
