@@ -32,6 +32,10 @@ class System(Protocol):
         """The part of a step that may be taken at once."""
         ...
 
+    def certified(self, z: np.ndarray) -> bool:
+        """Whether a root of F is a solution that is wanted."""
+        ...
+
 
 @dataclass(frozen=True)
 class NewtonOptions:
@@ -42,8 +46,11 @@ class NewtonOptions:
     polish: float = 1e-3  # a solution is corrected once more while its rows exceed this part of the tolerance
     growth: float = 1e3  # full steps end where |F| exceeds this multiple of its start
     path_starts: tuple[float, ...] = (1e-2, 1.0)  # first eps of the path; the next is tried if one fails
-    path_factor: float = 0.3
-    path_end: float = 1e-7  # below this the unsmoothed equations take over
+    path_factor: float = 0.3  # first ratio of successive eps, and its limits
+    path_quickest: float = 0.1
+    path_slowest: float = 0.95
+    path_end: float = 1e-9
+    path_damped_steps: int = 8
     path_tolerance: float = 1e-6  # on the rows, along the path
 
 
@@ -155,24 +162,40 @@ def levenberg_marquardt(
 
 
 def follow_path(system: System, z0: np.ndarray, options: NewtonOptions) -> Solution:
-    """Solve F(z, eps) = 0 for a falling sequence of eps, each from the last solution, then for eps = 0."""
+    """Solve F(z, eps) = 0 for falling eps, each from the last solution, until Newton works at eps = 0.
+
+    The fall is quick while it goes well; where a step fails, a shorter one is tried from the last
+    solution.
+    """
     loose = _Loosened(system, options.path_tolerance)
-    rough = replace(options, polish=1.0)
+    rough = replace(options, polish=1.0, damped_steps=options.path_damped_steps)
     iterations, history = 0, []
-    for eps in options.path_starts:
-        z, good = z0, True
-        while good and eps > options.path_end:
+    last = Solution(z0, False, 0)
+    for first in options.path_starts:
+        z, reached, factor, eps = z0, 0.0, options.path_factor, first
+        while eps > options.path_end and factor < options.path_slowest:
             part = solve(loose, z, rough, eps=eps)
-            z, good = part.z, part.converged
             iterations += part.iterations
             history += part.history
-            eps *= options.path_factor
+            if part.converged:
+                z, reached = part.z, eps
+                last = solve(system, z, options, damped=False)
+                iterations += last.iterations
+                history += last.history
+                if last.converged and system.certified(last.z):
+                    return Solution(last.z, True, iterations, history)
+                factor = max(factor**1.5, options.path_quickest)
+            elif reached == 0.0:
+                break
+            else:
+                factor = factor**0.5
+            eps = reached * factor
         last = solve(system, z, options)
         iterations += last.iterations
         history += last.history
-        if last.converged:
-            break
-    return Solution(last.z, last.converged, iterations, history)
+        if last.converged and system.certified(last.z):
+            return Solution(last.z, True, iterations, history)
+    return Solution(last.z, False, iterations, history)
 
 
 class _Loosened:
@@ -184,6 +207,7 @@ class _Loosened:
         self.residual = system.residual
         self.linearise = system.linearise
         self.restrict = system.restrict
+        self.certified = system.certified
 
 
 def _newton_step(J: np.ndarray, F: np.ndarray, shift: np.ndarray) -> np.ndarray | None:

@@ -70,7 +70,7 @@ def test_collision_keeps_momentum(pair: str) -> None:
 
 
 def test_total_angular_momentum_is_first_order() -> None:
-    """Total angular momentum changes only by the step's own h v x p: measured order at least 0.9."""
+    """Total angular momentum changes only by the step's own h v x p: measured order above 0.8."""
 
     def error(h: float) -> float:
         _, orbital, spin = momenta(collision(*PAIRS["ellipsoids"], h))

@@ -25,7 +25,8 @@ def test_box_drops_at_every_scale(size: float, h: float) -> None:
     scene.friction(mu=0.5, e_r=0.01 * size)
     run = simulate(scene, duration=60 * h, step=h)
     assert len(run.contacts) > 20
-    assert_lawful(run, size)
+    # a step in which the body falls by more than a tenth of its size does not resolve the motion
+    assert_lawful(run, size, resolved=G * h**2 < 0.1 * size)
 
 
 def lowest(shape: Any, turn: tuple[float, ...]) -> float:

@@ -144,6 +144,20 @@ def test_changed_motion_is_rejected(make: Callable[[], Scene]) -> None:
 
 
 @pytest.mark.parametrize("make", SCENES)
+def test_changed_lever_is_rejected(make: Callable[[], Scene]) -> None:
+    """A contact point moved sideways by 1 mm, or a moment added, shows in the balance of angular momentum."""
+    model, solve = solved(make)
+    side = solve.contacts[0].tangent
+    if model.dim == 3:
+        side = side + solve.contacts[0].binormal
+    moved = changed(solve, lambda c: setattr(c, "point", c.point + 1e-3 * side))
+    assert step_residuals(model, moved)["dynamics"] > 1e-6
+    if model.dim == 3:
+        twisted = changed(solve, lambda c: setattr(c, "p_f", c.p_f + (0, 0, 1e-4)))
+        assert step_residuals(model, twisted)["dynamics"] > 1e-6
+
+
+@pytest.mark.parametrize("make", SCENES)
 def test_changed_orientation_is_rejected(make: Callable[[], Scene]) -> None:
     """An end orientation that the spin does not lead to shows in the dynamics."""
     model, solve = solved(make)

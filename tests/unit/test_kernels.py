@@ -235,6 +235,31 @@ def test_exchange_of_bodies(pair: str) -> None:
     assert a.contacts["first"][0] == b.contacts["second"][0]
 
 
+@pytest.mark.parametrize("first", ["ground", "body"])
+@pytest.mark.parametrize("dim", [2, 3])
+def test_impulses_act_on_the_second_body(first: str, dim: int) -> None:
+    """Whatever the order of bodies, a contact's impulses are those on its second body, normal towards it."""
+    scene = Scene(dim=dim, gravity=(0,) * (dim - 1) + (-9.81,))
+    plane = shapes.halfspace((0, 0, 1)) if dim == 3 else shapes.halfplane((0, 1))
+    ball = shapes.sphere(0.5) if dim == 3 else shapes.disc(0.5)
+    up, along = np.eye(dim)[-1], np.eye(dim)[0]
+    for name in sorted(["ground", "body"], reverse=first == "ground"):
+        if name == "ground":
+            scene.add(name, plane, fixed=True)
+        else:
+            scene.add(name, ball, mass=2.0, position=0.5 * up, velocity=3 * along)
+    scene.friction(mu=0.2)
+    run = simulate(scene, duration=0.05, step=0.01)
+    sign = 1.0 if first == "ground" else -1.0
+    for k, c in enumerate(run.contacts):
+        assert c["first"] == first
+        np.testing.assert_allclose(c["normal"], sign * up, atol=1e-12)
+        impulse = c["p_n"] * c["normal"] + c["p_t"] * c["tangent"] + c["p_o"] * c["binormal"]
+        change = 2.0 * np.diff(run["body"].velocity, axis=0)[k] + 0.01 * 2.0 * 9.81 * up
+        np.testing.assert_allclose(sign * impulse, change, atol=1e-10)
+        assert c["p_n"] > 0
+
+
 @pytest.mark.parametrize("pair", TOUCHING)
 def test_rigid_motion_of_the_scene(pair: str) -> None:
     """The whole scene turned and moved: the same motion, turned and moved (1e-9)."""
