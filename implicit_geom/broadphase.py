@@ -109,7 +109,7 @@ class BroadPhase:
         self, i: int, start: State, nu: np.ndarray, h: float, motion: float, end: np.ndarray, closed: bool
     ) -> bool:
         a, b = int(self.first[i]), int(self.second[i])
-        thin = self.thickness[a] + self.thickness[b]
+        thin = min(self.thickness[a], self.thickness[b])
         if closed and motion <= thin / 2:
             return False
 
@@ -124,7 +124,7 @@ class BroadPhase:
         small = CROSSING * min(self.model.size[a], self.model.size[b])
         apart = min(first.points.gap, last.points.gap) > small and not closed
         same_side = float(first.points.normal @ last.points.normal) > 0
-        allowed = thin / 8 if same_side and not apart else small
+        allowed = max(thin / 8, small) if same_side and not apart else small
         intervals = [(0.0, first, 1.0, last)]
         for _ in range(MAX_QUERIES):
             if not intervals:

@@ -106,16 +106,11 @@ def _dynamics(model: Model, solve: Any) -> float:
 
 
 def _turn(w: np.ndarray, h: float) -> np.ndarray:
-    """The rotation matrix of the rotation vector h w, by the matrix exponential's own series."""
-    if w.size == 1:
-        w_cross = np.array([[0.0, -w[0]], [w[0], 0.0]])
-    else:
-        w_cross = np.cross(np.eye(3), w)
-    term = total = np.eye(len(w_cross))
-    for k in range(1, 40):
-        term = term @ (h * w_cross) / k
-        total = total + term
-    return total
+    """The rotation matrix of the rotation vector h w, as a matrix exponential."""
+    from scipy.linalg import expm
+
+    cross = np.array([[0.0, -w[0]], [w[0], 0.0]]) if w.size == 1 else np.cross(np.eye(3), w)
+    return np.asarray(expm(h * cross))
 
 
 def _friction(model: Model, end: State, c: Any, m_c: float) -> float:

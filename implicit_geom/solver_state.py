@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from implicit_geom.problem import WarmStart
+from implicit_geom.contact_group import WarmStart
 from implicit_geom.steppers.euler import EulerStepper
 
 

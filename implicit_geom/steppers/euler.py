@@ -13,11 +13,12 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from implicit_geom.broadphase import BroadPhase
+from implicit_geom.contact_group import WarmStart
 from implicit_geom.distance import closest
 from implicit_geom.errors import SimulationError
 from implicit_geom.model import Model, Pair, State
 from implicit_geom.newton import NewtonOptions, Solution, follow_path, solve
-from implicit_geom.problem import StepProblem, WarmStart
+from implicit_geom.problem import StepProblem
 
 MAX_HALVINGS = 20  # a millionth of the step: room for a bullet and a plate
 MAX_SOLVES = 4096  # parts of one step
@@ -213,6 +214,14 @@ class EulerStepper:
             return last
         return np.eye(n.size)[np.argmin(np.abs(n))]
 
+    def _check_tangent(self, pair: Pair, t: np.ndarray) -> None:
+        """A given direction along the normal leaves the tangent without a meaning."""
+        if pair.law.direction is not None and abs(np.linalg.norm(t) - 1) > 1e-6:
+            names = f"{self.model.names[pair.first]!r} and {self.model.names[pair.second]!r}"
+            raise SimulationError(
+                f"friction.direction of {names} is parallel to the contact normal; choose one across it"
+            )
+
     def _velocities(self, problem: StepProblem, z: np.ndarray) -> np.ndarray:
         m = self.model
         nu = np.zeros((len(m.bodies), problem.velocities))
@@ -244,6 +253,7 @@ class EulerStepper:
                 )
                 # closed: the natural map's active branch, P_n > gap / h
                 if p_n / m_c[i] > gap / h:
+                    self._check_tangent(pair, t)
                     sign = -1.0 if pair.swapped else 1.0
                     p_f[0] *= sign
                     slip[0] *= sign

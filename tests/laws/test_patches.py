@@ -172,3 +172,16 @@ def test_rectangle_on_rectangle() -> None:
     assert_lawful(run, 0.1)
     assert_at_rest(run)
     assert abs(run["body"].position[-1, 1] - 0.3) < 1e-9
+
+
+def test_thin_discs_land_on_each_other() -> None:
+    """Two discs without thickness dropped on the plane and on each other: solved, and never through."""
+    rng = np.random.default_rng(4)
+    disc, inertia = shapes.cylinder(0.1, 0), (0.0025, 0.0025, 0.005)
+    scene = on_ground(disc, position=(0, 0, 0.12), orientation=rng.normal(size=4), inertia=inertia)
+    scene.add("top", disc, mass=1.0, position=(0, 0, 0.34), orientation=rng.normal(size=4), inertia=inertia)
+    scene.friction(mu=0.3)
+    run = simulate(scene, duration=0.5, step=0.01)
+    assert_lawful(run, 0.1, resolved=False)
+    assert {"body", "top"} <= set(run.contacts["second"])
+    assert np.any(run.contacts["first"] == "body")
