@@ -122,10 +122,9 @@ class Superellipsoid(Shape):
         return diagonal_inertia(mass, second)
 
 
-class Cylinder(Shape):
-    """{x^2 + y^2 <= radius^2, |z| <= length/2}; length 0 is a thin disc."""
+class RoundBar(Shape):
+    """What a cylinder and a capsule share: the axis z, a radius and a length that may be zero."""
 
-    kind = "cylinder"
     dim = 3
 
     def __init__(self, radius: float, length: float) -> None:
@@ -135,6 +134,16 @@ class Cylinder(Shape):
     @property
     def parameters(self) -> dict[str, Any]:
         return {"radius": self.radius, "length": self.length}
+
+    @property
+    def com(self) -> np.ndarray:
+        return np.zeros(3)
+
+
+class Cylinder(RoundBar):
+    """{x^2 + y^2 <= radius^2, |z| <= length/2}; length 0 is a thin disc."""
+
+    kind = "cylinder"
 
     def constraints(self, x: ca.SX, theta: ca.SX) -> list[Constraint]:
         r = theta[0]
@@ -148,28 +157,15 @@ class Cylinder(Shape):
     def volume(self) -> float:
         return float(np.pi * self.radius**2 * self.length)
 
-    @property
-    def com(self) -> np.ndarray:
-        return np.zeros(3)
-
     def inertia(self, mass: float) -> np.ndarray:
         r2 = self.radius**2 / 4
         return diagonal_inertia(mass, np.array([r2, r2, self.length**2 / 12]))
 
 
-class Capsule(Shape):
+class Capsule(RoundBar):
     """{distance to the segment |z| <= length/2 is at most radius}."""
 
     kind = "capsule"
-    dim = 3
-
-    def __init__(self, radius: float, length: float) -> None:
-        self.radius = positive(self.kind, "radius", radius)
-        self.length = positive(self.kind, "length", length, zero=True)
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        return {"radius": self.radius, "length": self.length}
 
     def constraints(self, x: ca.SX, theta: ca.SX) -> list[Constraint]:
         r, half = theta[0], theta[1] / 2
@@ -185,10 +181,6 @@ class Capsule(Shape):
     def volume(self) -> float:
         r = self.radius
         return float(np.pi * r**2 * (self.length + 4 / 3 * r))
-
-    @property
-    def com(self) -> np.ndarray:
-        return np.zeros(3)
 
     def inertia(self, mass: float) -> np.ndarray:
         r, half = self.radius, self.length / 2

@@ -176,7 +176,7 @@ def test_rectangle_on_rectangle() -> None:
 
 def test_thin_discs_land_on_each_other() -> None:
     """Two discs without thickness dropped on the plane and on each other: solved, and never through."""
-    rng = np.random.default_rng(4)
+    rng = np.random.default_rng(1)
     disc, inertia = shapes.cylinder(0.1, 0), (0.0025, 0.0025, 0.005)
     scene = on_ground(disc, position=(0, 0, 0.12), orientation=rng.normal(size=4), inertia=inertia)
     scene.add("top", disc, mass=1.0, position=(0, 0, 0.34), orientation=rng.normal(size=4), inertia=inertia)
