@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 
 import casadi as ca
@@ -89,6 +89,7 @@ class GeometrySystem:
         n = layout.geometry
         self.shift = np.zeros(n)
         self.shift[layout.at["r"]] = POINT_SHIFT
+        self.proximal = np.zeros(n)
         self.tolerance = np.full(n, TOLERANCE)
 
     def _p(self, eps: float) -> np.ndarray:
@@ -122,27 +123,24 @@ class GeometrySystem:
         signs = np.concatenate([self.kernel.signs[0] * z[at["l"]], self.kernel.signs[1] * z[at["k"]]])
         return bool(np.all(signs >= -1e-9))
 
-    def starts(self, n: np.ndarray) -> list[np.ndarray]:
-        """Unknowns from a direction, the best guess first.
-
-        On a flat face the support point is an arbitrary corner; the other body's support point,
-        moved across the gap, is then the better closest point.
-        """
+    def starts(self, n: np.ndarray) -> Iterator[np.ndarray]:
+        """Unknowns to start from, given nearly the right direction; the best guess first."""
         if not self.b.shape.bounded:
             support_a = self.a.support(n[None])[0]
-            return [self._start(n, support_a, support_a + self.b.violation(support_a) * n)]
+            yield self._start(n, support_a, support_a + self.b.violation(support_a) * n)
+            return
         support_b = self.b.support(-n[None])[0]
         if self.layout.known_normal:
-            return [self._start(n, support_b, support_b)]
+            yield self._start(n, support_b, support_b)
+            return
         if not self.a.shape.bounded:
-            return [self._start(n, support_b - self.a.violation(support_b) * n, support_b)]
+            yield self._start(n, support_b - self.a.violation(support_b) * n, support_b)
+            return
+        yield self._start(n, *matched_support(self.a, self.b, n))
         support_a = self.a.support(n[None])[0]
         across = (n @ (support_b - support_a)) * n
-        guesses = [
-            self._start(n, a, a + across)
-            for a in (support_a, support_b - across, (support_a + support_b - across) / 2)
-        ]
-        return sorted(guesses, key=lambda z: float(np.linalg.norm(self.residual(z, 0.0))))
+        for point in (support_a, support_b - across, (support_a + support_b - across) / 2):
+            yield self._start(n, point, point + across)
 
     def _start(self, n: np.ndarray, point_a: np.ndarray, point_b: np.ndarray) -> np.ndarray:
         at = self.layout.at
@@ -156,6 +154,33 @@ class GeometrySystem:
             z[at["l"]] = multipliers(self.a, point_a, n)
         z[at["k"]] = multipliers(self.b, point_b, -n)
         return z
+
+
+def matched_support(a: Placed, b: Placed, n: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Points of the two bodies' support sets along n that face each other across the gap.
+
+    On a flat face or an edge the support point is not unique. Support points for directions round
+    n span that face or edge; convex combinations of them with b - a along n are what is wanted.
+    """
+    from scipy.optimize import nnls
+
+    around = n + _RING[n.size] @ np.linalg.svd(n[None])[2][1:]
+    directions = np.vstack([n, around / np.linalg.norm(around, axis=1, keepdims=True)])
+    from_a, from_b = a.support(directions), b.support(-directions)
+    across = float(n @ (from_b[0] - from_a[0])) * n
+    origin = from_a[0]
+    size = max(float(np.ptp(from_a)), float(np.ptp(from_b)), float(np.linalg.norm(across)), 1e-300)
+    columns = np.hstack([-(from_a - origin).T, (from_b - origin - across).T]) / size
+    sums = np.kron(np.eye(2), np.ones(len(directions)))
+    weights, _ = nnls(np.vstack([columns, sums]), np.concatenate([np.zeros(n.size), [1.0, 1.0]]))
+    alpha, beta = np.split(weights, 2)
+    return from_a.T @ alpha / alpha.sum(), from_b.T @ beta / beta.sum()
+
+
+# Directions round a normal, in its tangent plane: a thousandth of a radian off reaches the corners
+# of any face or edge and moves the support point of a smooth body by a thousandth of its size.
+_ANGLES = 2 * np.pi * np.arange(16) / 16
+_RING = {2: 1e-3 * np.array([[-1.0], [1.0]]), 3: 1e-3 * np.column_stack([np.cos(_ANGLES), np.sin(_ANGLES)])}
 
 
 def outward_normals(body: Placed, point: np.ndarray) -> np.ndarray:

@@ -32,12 +32,16 @@ from shapes.shape import Shape
 
 ROUNDING = 1e3  # multiple of the tolerance that rounding may leave on the rows
 STARTS = 8  # local maxima of phi that are followed up
-CLIMB_STEPS = 80
+CLIMB_STEPS = 150
+MISSES = 3  # patterns without gain before the climb takes shorter steps
 OPTIONS = NewtonOptions(damped_steps=30)
 
 
 def distance(shape_a: Shape, pose_a: Any, shape_b: Shape, pose_b: Any) -> ClosestPoints:
     """Signed distance of two shapes, each at the pose (position, orientation) of its own frame."""
+    for label, shape in (("first", shape_a), ("second", shape_b)):
+        if not isinstance(shape, Shape):
+            raise SceneError(f"distance: the {label} shape is {shape!r}; give one such as shapes.sphere(1)")
     if shape_a.dim != shape_b.dim:
         raise SceneError(f"distance: a {shape_a.dim}-D and a {shape_b.dim}-D shape cannot be compared")
     a, b = place(shape_a, pose_a), place(shape_b, pose_b)
@@ -160,7 +164,7 @@ def separation(a: Placed, b: Placed, directions: np.ndarray) -> np.ndarray:
 
 def _separated(system: GeometrySystem, n: np.ndarray) -> np.ndarray | None:
     """Closest points found at once from a rough direction: phi has a single maximum where it is positive."""
-    s = solve(system, system.starts(n)[0], OPTIONS, damped=False)
+    s = solve(system, next(system.starts(n)), OPTIONS, damped=False)
     if s.converged and system.certified(s.z) and system.gap(s.z) >= 0:
         return s.z
     return None
@@ -169,7 +173,7 @@ def _separated(system: GeometrySystem, n: np.ndarray) -> np.ndarray | None:
 def _solve_geometry(system: GeometrySystem, n: np.ndarray, value: float) -> np.ndarray | None:
     """The closest points whose gap is phi(n) = value, where n is nearly the right direction."""
     slack = 1e-5 * system.length + system.a.shape.support_error + system.b.shape.support_error
-    starts = system.starts(n)
+    starts = list(system.starts(n))
     fallback = None
     for attempt in (solve, follow_path):
         for z0 in starts:
@@ -222,30 +226,40 @@ def _climb(a: Placed, b: Placed, n: np.ndarray, length: float) -> tuple[np.ndarr
     value = float(separation(a, b, n[None])[0])
     if is_halfspace(a.shape):
         return n, value
-    radius = 0.15
+    radius, misses = 0.15, 0
     pattern = _pattern(n.size)
     # sampled support points are corners of a fine polyhedron: there is no point in finer steps
     finest = 1e-7 if a.shape.support_exact and b.shape.support_exact else 1e-2
-    for _ in range(CLIMB_STEPS):
-        basis = np.linalg.svd(n[None])[2][1:]
+    for k in range(CLIMB_STEPS):
+        basis = _turned(np.linalg.svd(n[None])[2][1:], k)
         around = n + radius * pattern @ basis
         around /= np.linalg.norm(around, axis=1, keepdims=True)
         phi = separation(a, b, around)
-        k = int(np.argmax(phi))
-        gain = phi[k] - value
+        best = int(np.argmax(phi))
+        gain = phi[best] - value
         if gain > 0:
-            n, value = around[k], float(phi[k])
-        if gain < 1e-2 * radius**2 * length:
-            radius *= 0.4
+            n, value = around[best], float(phi[best])
+        misses = 0 if gain > 1e-2 * radius**2 * length else misses + 1
+        # phi has sharp ridges where edges meet: look in other directions before taking shorter steps
+        if misses == MISSES:
+            radius, misses = 0.3 * radius, 0
         if radius < finest:
             break
     return n, value
+
+
+def _turned(basis: np.ndarray, k: int) -> np.ndarray:
+    """A basis of the tangent plane turned by k golden angles."""
+    if len(basis) == 1:
+        return basis
+    c, s = np.cos(2.4 * k), np.sin(2.4 * k)
+    return np.array([[c, -s], [s, c]]) @ basis
 
 
 @lru_cache
 def _pattern(dim: int) -> np.ndarray:
     if dim == 2:
         return np.array([[-1.0], [1.0]])
-    angle = 2 * np.pi * np.arange(8) / 8
+    angle = 2 * np.pi * np.arange(24) / 24
     ring = np.column_stack([np.cos(angle), np.sin(angle)])
-    return np.vstack([ring, 0.5 * ring @ np.array([[0.92, 0.38], [-0.38, 0.92]])])
+    return np.vstack([ring, 0.5 * ring @ np.array([[0.99, 0.13], [-0.13, 0.99]])])

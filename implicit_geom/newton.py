@@ -22,6 +22,7 @@ class System(Protocol):
     """What the core needs to know of a system of equations."""
 
     shift: np.ndarray  # diagonal added to the Newton matrix
+    proximal: np.ndarray  # diagonal that regularises the smoothing path
     tolerance: np.ndarray  # |F_i| <= tolerance_i ends the iteration
 
     def residual(self, z: np.ndarray, eps: float) -> np.ndarray: ...
@@ -45,7 +46,7 @@ class NewtonOptions:
     damped_steps: int = 20
     polish: float = 1e-3  # a solution is corrected once more while its rows exceed this part of the tolerance
     growth: float = 1e3  # full steps end where |F| exceeds this multiple of its start
-    path_starts: tuple[float, ...] = (1e-2, 1.0)  # first eps of the path; the next is tried if one fails
+    path_starts: tuple[float, ...] = (1.0, 1e-2)  # first eps of the path; the next is tried if one fails
     path_factor: float = 0.3  # first ratio of successive eps, and its limits
     path_quickest: float = 0.1
     path_slowest: float = 0.95
@@ -162,21 +163,20 @@ def levenberg_marquardt(
 
 
 def follow_path(system: System, z0: np.ndarray, options: NewtonOptions) -> Solution:
-    """Solve F(z, eps) = 0 for falling eps, each from the last solution, until Newton works at eps = 0.
+    """Solve F(z, eps) + eps B (z - z_last) = 0 for falling eps, each from the last solution z_last.
 
-    The fall is quick while it goes well; where a step fails, a shorter one is tried from the last
-    solution.
+    Ends as soon as Newton's method works on F(z, 0) = 0 from there. The second term, with
+    B = diag(system.proximal), keeps the equations regular where solutions are not unique. The fall
+    is quick while it goes well; where a step fails, a shorter one is tried from the last solution.
     """
-    loose = _Loosened(system, options.path_tolerance)
     rough = replace(options, polish=1.0, damped_steps=options.path_damped_steps)
-    iterations, history = 0, []
+    iterations, history = 0, []  # (the history is that of F(z, 0): the path has tolerances of its own)
     last = Solution(z0, False, 0)
     for first in options.path_starts:
         z, reached, factor, eps = z0, 0.0, options.path_factor, first
         while eps > options.path_end and factor < options.path_slowest:
-            part = solve(loose, z, rough, eps=eps)
+            part = solve(_OnPath(system, z, eps, options.path_tolerance), z, rough, eps=eps)
             iterations += part.iterations
-            history += part.history
             if part.converged:
                 z, reached = part.z, eps
                 last = solve(system, z, options, damped=False)
@@ -198,16 +198,26 @@ def follow_path(system: System, z0: np.ndarray, options: NewtonOptions) -> Solut
     return Solution(last.z, False, iterations, history)
 
 
-class _Loosened:
-    """A system whose points on the path need no more than a few digits."""
+class _OnPath:
+    """The equations of a point on the path, which need no more than a few digits."""
 
-    def __init__(self, system: System, tolerance: float) -> None:
+    def __init__(self, system: System, reference: np.ndarray, eps: float, tolerance: float) -> None:
+        self.system, self.reference = system, reference
+        self.pull = eps * system.proximal
+        self.proximal = system.proximal
         self.shift = system.shift
         self.tolerance = np.maximum(system.tolerance, tolerance)
-        self.residual = system.residual
-        self.linearise = system.linearise
         self.restrict = system.restrict
         self.certified = system.certified
+
+    def residual(self, z: np.ndarray, eps: float) -> np.ndarray:
+        return self.system.residual(z, eps) + self.pull * (z - self.reference)
+
+    def linearise(self, z: np.ndarray, eps: float) -> tuple[np.ndarray, np.ndarray]:
+        F, J = self.system.linearise(z, eps)
+        J = J.copy()
+        J.flat[:: J.shape[0] + 1] += self.pull
+        return F + self.pull * (z - self.reference), J
 
 
 def _newton_step(J: np.ndarray, F: np.ndarray, shift: np.ndarray) -> np.ndarray | None:
@@ -225,5 +235,6 @@ def _norm(F: np.ndarray) -> float:
 
 
 def _measure(system: System, F: np.ndarray) -> float:
-    value = float(np.max(np.abs(F) / system.tolerance)) if F.size else 0.0
+    with np.errstate(over="ignore", invalid="ignore"):
+        value = float(np.max(np.abs(F) / system.tolerance, initial=0.0))
     return value if np.isfinite(value) else float("inf")

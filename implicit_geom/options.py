@@ -33,6 +33,10 @@ class SimulationOptions:
     def __post_init__(self) -> None:
         for name in ("duration", "step", "tolerance"):
             object.__setattr__(self, name, positive(name, getattr(self, name)))
+        if self.tolerance < 1e-14:
+            raise SceneError(
+                f"tolerance = {self.tolerance:g} is below what rounding allows; 1e-10 is the default"
+            )
         if self.tolerance >= 1:
             raise SceneError(f"tolerance = {self.tolerance:g} must be well below 1; 1e-10 is the default")
         if self.duration / self.step > 1e12:

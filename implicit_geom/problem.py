@@ -97,6 +97,7 @@ class StepProblem:
         z = np.zeros(self.size)
         z[: self.bodies.size] = self._predict(state, warm).ravel()
         self.tolerance = np.full(self.size, tolerance)
+        self.proximal = np.zeros(self.size)
         k = 0
         for g, inputs in zip(self.groups, self.gather, strict=True):
             starts = [warm[c] for c in self.order[k : k + g.n]]
@@ -108,6 +109,7 @@ class StepProblem:
             floor = GAP_ROUNDING * lengths / (h * g.get("U")[:, 0])
             metres = np.r_[at["l"], at["k"], at["P_n"], at["S"]]
             self.tolerance[own[:, metres]] += floor[:, None]
+            self.proximal[own[:, at["P_n"].start :]] = 1 / g.get("U")
             k += g.n
         return z
 

@@ -148,6 +148,8 @@ class Scene:
             raise SceneError(f"{label}: name two different bodies, or none for every pair")
         for name in pair:
             self.require(name, label)
+        if frame is not None and frame not in pair:
+            raise SceneError(f"{label}.frame = {frame!r} must be {pair[0]!r} or {pair[1]!r}")
         self._pair_friction.setdefault(frozenset(pair), {}).update(values)
 
     def applied(self, name: str, *, force: Applied | None = None, torque: Applied | None = None) -> None:
@@ -175,9 +177,21 @@ class Scene:
         out = []
         lengths = (self.dim, 3 if self.dim == 3 else 1)
         for label, given, length in zip(("force", "torque"), self._applied[name], lengths, strict=True):
-            value = given(time) if callable(given) else given
+            value = self._evaluate(f"applied.{name}.{label}", given, time) if callable(given) else given
             out.append(_vector(f"applied.{name}.{label} at t = {time:g}", np.atleast_1d(value), length))
         return out[0], out[1]
+
+    @staticmethod
+    def _evaluate(field: str, function: Callable[[float], Any], time: float) -> Any:
+        try:
+            return function(time)
+        except SceneError:
+            raise
+        except Exception as error:
+            raise SceneError(
+                f"{field}: the function failed at t = {time:g} s ({type(error).__name__}: {error}); "
+                "it must take the time in seconds and return numbers"
+            ) from error
 
     @property
     def constant_loads(self) -> bool:
@@ -250,8 +264,14 @@ def _mass_properties(
     if J.shape != wanted or not np.all(np.isfinite(J)) or not np.allclose(J, J.T, rtol=1e-12):
         shape_text = "3 or 3x3 finite numbers, symmetric" if spatial else "one finite number"
         raise SceneError(f"{field}.inertia = {inertia!r} must be {shape_text}")
-    if np.min(np.linalg.eigvalsh(J)) <= 0:
+    principal = np.linalg.eigvalsh(J)
+    if principal[0] <= 0:
         raise SceneError(f"{field}.inertia = {inertia!r} must be positive definite")
+    if spatial and principal[2] > (principal[0] + principal[1]) * (1 + 1e-9):
+        raise SceneError(
+            f"{field}.inertia = {inertia!r} belongs to no body: "
+            "the largest principal moment must not exceed the sum of the other two"
+        )
     return m, np.asarray(centre, float), J
 
 

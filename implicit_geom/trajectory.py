@@ -160,12 +160,17 @@ class Trajectory:
             f"time        {self.time[0]:g} to {self.time[-1]:g} s in {len(self.good_steps)} steps: {counts}",
             f"iterations  median {np.median(iterations):g}, most {iterations.max():g} a step",
             f"contacts    {len(self.contacts)} rows, deepest penetration {self.max_penetration:.3g} m",
-            f"energy      {energy[0]:.9g} J to {energy[-1]:.9g} J{change}",
+            f"energy      {energy[0]:.9g} J to {energy[-1]:.9g} J{change}{self._largest_rise(scale)}",
             f"wall time   {steps['wall_time'].sum():.3g} s",
         ]
         if self.failed:
             lines.insert(0, f"FAILED      {self.failure}")
         return "\n".join(lines)
+
+    def _largest_rise(self, scale: float) -> str:
+        """What the worst single step gained, where that is more than rounding."""
+        rise = float(np.diff(self.energy).max(initial=0.0))
+        return f", largest rise in a step {rise / scale:.1e}" if scale > 0 and rise > 1e-9 * scale else ""
 
     def save(self, path: str | Path) -> None:
         """Write the run to an HDF5 file, whole or not at all."""

@@ -22,10 +22,12 @@ class Natural:
     signed: np.ndarray
     shift: np.ndarray = field(init=False)
     tolerance: np.ndarray = field(init=False)
+    proximal: np.ndarray = field(init=False)
 
     def __post_init__(self) -> None:
         self.shift = np.full(self.signed.size, 1e-12)
         self.tolerance = np.full(self.signed.size, 1e-11)
+        self.proximal = np.ones(self.signed.size)
 
     def residual(self, z: np.ndarray, eps: float) -> np.ndarray:
         return self.linearise(z, eps)[0]
@@ -45,9 +47,6 @@ class Natural:
 
     def restrict(self, dz: np.ndarray) -> np.ndarray:
         return dz
-
-    def certified(self, z: np.ndarray) -> bool:
-        return True
 
     def certified(self, z: np.ndarray) -> bool:
         return True

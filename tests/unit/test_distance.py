@@ -288,3 +288,40 @@ def test_pairs_without_closest_points_raise() -> None:
         distance(shapes.halfspace((0, 0, 1)), ORIGIN, shapes.halfspace((0, 0, 1)), ORIGIN)
     with pytest.raises(SceneError, match="2-D"):
         distance(shapes.disc(1), ((0, 0), 0.0), shapes.sphere(1), ORIGIN)
+
+
+THIN_BOXES = [
+    (
+        (0.0571, 0.0254, 0.9285),
+        ((-0.2915, -0.1091, 0.041), (0.4232, 0.3003, 0.3883, -0.8399)),
+        (0.0421, 0.0217, 0.1294),
+        ((-0.354, -0.2907, 0.1385), (-0.6274, -0.1177, 0.165, -0.1447)),
+    ),
+    (
+        (0.16497, 0.068167, 0.0203),
+        ((0.233587, -0.276982, -0.268776), (0.32363, 1.168908, -0.591138, 0.496434)),
+        (0.013431, 0.768532, 0.015416),
+        ((0.041086, -0.353287, -0.289193), (-0.921683, -0.180415, -0.634266, -2.233321)),
+    ),
+]
+
+
+@pytest.mark.parametrize("case", THIN_BOXES)
+def test_crossed_edges_of_thin_boxes(case: Any) -> None:
+    """Overlapping boxes: the gap is the separating-axis answer over face normals and edge products."""
+    sizes_a, pose_a, sizes_b, pose_b = case
+    A, B = (matrix(np.array(q) / np.linalg.norm(q)) for _, q in (pose_a, pose_b))
+    axes = [*A.T, *B.T, *(np.cross(a, b) for a in A.T for b in B.T)]
+    offset = np.array(pose_b[0]) - np.array(pose_a[0])
+    best = max(
+        abs(n @ offset) - np.abs(A.T @ n) @ sizes_a - np.abs(B.T @ n) @ sizes_b
+        for n in (axis / np.linalg.norm(axis) for axis in axes)
+    )
+    found = distance(shapes.box(*sizes_a), pose_a, shapes.box(*sizes_b), pose_b)
+    assert found.gap == pytest.approx(best, abs=1e-12)
+
+
+def test_what_is_no_shape_is_refused() -> None:
+    """`distance` names the argument that is no shape."""
+    with pytest.raises(SceneError, match="the second shape is 1"):
+        distance(shapes.sphere(1), ((0, 0, 0), (1, 0, 0, 0)), 1, ((0, 0, 0), (1, 0, 0, 0)))  # type: ignore[arg-type]

@@ -153,3 +153,36 @@ def test_interrupted_run_is_not_lost() -> None:
     assert len(run.time) == 6
     whole = simulate(ball(), duration=1.0, step=0.1)
     assert run.resume(duration=0.5).states.x.tobytes() == whole.states.x.tobytes()
+
+
+def test_impossible_inertia_is_refused() -> None:
+    """Principal moments that no body has (one above the sum of the others) are bad input."""
+    scene = Scene()
+    with pytest.raises(SceneError, match="must not exceed the sum"):
+        scene.add("b", shapes.sphere(0.1), mass=1.0, inertia=(1, 1, 50))
+
+
+def test_failing_load_is_named() -> None:
+    """A load function that raises is reported with its body, its field and the time."""
+    scene = Scene(gravity=(0, 0, 0))
+    scene.add("b", shapes.sphere(0.1), mass=1.0)
+    scene.applied("b", force=lambda t: (1 / 0, 0, 0))
+    with pytest.raises(SceneError, match=r"applied\.b\.force: the function failed at t = 0 s"):
+        simulate(scene, duration=0.1, step=0.1)
+
+
+def test_largest_rise_of_energy_is_told() -> None:
+    """A step that gains energy shows in the summary: the scheme's contact work is first order in h."""
+    scene = Scene()
+    scene.add("ground", shapes.halfspace((0, 0, 1)), fixed=True)
+    scene.add(
+        "b",
+        shapes.superellipsoid(0.3, 0.2, 0.1, 8),
+        mass=1.0,
+        position=(0, 0, 0.335),
+        orientation=(-1.5094, -0.567, -1.925, -0.1098),
+        velocity=(-0.8134, 1.0998, -0.0554),
+        angular_velocity=(-3.0912, -2.186, 1.9954),
+    )
+    scene.friction(mu=0.3)
+    assert "largest rise in a step" in simulate(scene, duration=0.3, step=0.05).summary()
