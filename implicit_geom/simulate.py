@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from implicit_geom.certificate import step_residuals
 from implicit_geom.distance import closest
 from implicit_geom.errors import SceneError, StepFailed
 from implicit_geom.model import Model, State
@@ -151,16 +152,8 @@ class _March:
 
 def _residuals(model: Model, solves: list[Solve]) -> dict[str, float]:
     """The largest residuals over a step's solves, by name."""
-    found = [_certificate(model, s) for s in solves]
+    found = [step_residuals(model, s) for s in solves]
     return {name: max(f[name] for f in found) for name in RESIDUALS}
-
-
-def _certificate(model: Model, solve: Solve) -> dict[str, float]:
-    try:
-        from implicit_geom.certificate import step_residuals
-    except ImportError:
-        return dict.fromkeys(RESIDUALS, float("nan"))
-    return step_residuals(model, solve)
 
 
 def _scene(scene: Scene | None, resume: Trajectory | None) -> Scene:

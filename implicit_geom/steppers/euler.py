@@ -1,8 +1,8 @@
 """`implicit-euler`: the geometrically implicit step of C07, eqs. 10 and 11.
 
-A step is tried warm; where the Newton core finds nothing it starts again from the closest points at
-the start of the step, then follows the smoothing path; where that fails too, or the motion crosses
-a body on the way, the step is halved.
+A step is tried warm; where the Newton core finds nothing it starts again from other points and then
+follows the smoothing path (`EulerStepper._starts` lists them in order); where that fails too, or the
+motion crosses a body on the way, the step is halved.
 """
 
 from __future__ import annotations
