@@ -14,7 +14,14 @@ REGISTRY = Registry(
         "c07-disc": "experiments.c07_disc",
         "c07-spin": "experiments.c07_spin",
         "c07-two-spheres": "experiments.c07_two_spheres",
+        "disc-on-edge": "experiments.disc_on_edge",
         "ellipsoid-on-ellipsoid": "experiments.ellipsoid_on_ellipsoid",
+        "ellipsoid-rolling": "experiments.ellipsoid_rolling",
+        "euler-disc": "experiments.euler_disc",
         "landing": "experiments.landing",
+        "rattleback": "experiments.rattleback",
+        "sliding-spinning-ball": "experiments.sliding_spinning_ball",
+        "spinning-egg": "experiments.spinning_egg",
+        "work-precision": "experiments.work_precision",
     }
 )

@@ -46,7 +46,13 @@ def run(params: dict[str, Any]) -> dict[str, dict[str, np.ndarray]]:
     disc = shapes.disc(RADIUS)
     bodies = {"disc": disc, **{f"polygon_{n}": disc.faceted(n) for n in params["polygons"]}}
     runs = {
-        name: simulate(scene(shape), duration=params["duration"], step=params["step"], progress=False)
+        name: simulate(
+            scene(shape),
+            duration=params["duration"],
+            step=params["step"],
+            stepper="implicit-euler",
+            progress=False,
+        )
         for name, shape in bodies.items()
     }
     energy = {"time": runs["disc"].time, **{name: r.kinetic_energy for name, r in runs.items()}}

@@ -34,7 +34,9 @@ def scene() -> Scene:
 
 
 def run(params: dict[str, Any]) -> dict[str, dict[str, np.ndarray]]:
-    result = simulate(scene(), duration=params["duration"], step=params["step"], progress=False)
+    result = simulate(
+        scene(), duration=params["duration"], step=params["step"], stepper="implicit-euler", progress=False
+    )
     body, contacts, h = result["sphere"], result.contacts, params["step"]
     velocities = {"time": result.time}
     for i, axis in enumerate("xyz"):

@@ -51,11 +51,14 @@ def scene(direction: tuple[float, ...] | None = None) -> Scene:
 def run(params: dict[str, Any]) -> dict[str, dict[str, np.ndarray]]:
     duration, h = params["duration"], params["step"]
     steps = sorted({h, *params["steps"]}, reverse=True)
-    runs = {step: simulate(scene(), duration=duration, step=step, progress=False) for step in steps}
+    runs = {
+        step: simulate(scene(), duration=duration, step=step, stepper="implicit-euler", progress=False)
+        for step in steps
+    }
     main = runs[h]
     turned = {
         "t along " + " ".join(f"{c:g}" for c in d): simulate(
-            scene(d), duration=duration, step=h, progress=False
+            scene(d), duration=duration, step=h, stepper="implicit-euler", progress=False
         )
         for d in params["directions"]
     }

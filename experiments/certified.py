@@ -9,7 +9,7 @@ import numpy as np
 from experiments.check import Check, at_most
 from implicit_geom.certificate import geometry_residual, step_residuals
 from implicit_geom.model import Model
-from implicit_geom.steppers.euler import ContactRecord, Solve
+from implicit_geom.steppers.solve import ContactRecord, Solve
 from implicit_geom.trajectory import Trajectory
 
 # residual: unit, and what every experiment must keep (speeds reach 10 m/s, sizes 10 m)
@@ -36,6 +36,8 @@ def solves_of(run: Trajectory) -> Iterator[Solve]:
             start,
             end,
             float(row["h"]),
+            solves.half[i],
+            str(row["form"]),
             records,
             int(row["iterations"]),
             row["status"],
@@ -55,6 +57,11 @@ def _record(c: np.void) -> ContactRecord:
         float(c["p_n"]),
         np.array([c["p_t"], c["p_o"], c["p_r"]]),
         np.array([c["v_t"], c["v_o"], c["v_r"]]),
+        int(c["stage"]),
+        bool(c["impact"]),
+        float(c["bounce"]),
+        bool(c["lagged"]),
+        c["end_point"],
     )
 
 

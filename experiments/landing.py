@@ -88,7 +88,13 @@ def scene(drop: Drop) -> Scene:
 
 def run(params: dict[str, Any]) -> dict[str, dict[str, np.ndarray]]:
     runs = {
-        name: simulate(scene(drop), duration=params["duration"], step=params["step"], progress=False)
+        name: simulate(
+            scene(drop),
+            duration=params["duration"],
+            step=params["step"],
+            stepper="implicit-euler",
+            progress=False,
+        )
         for name, drop in DROPS.items()
     }
     motions = [_motion(name, r) for name, r in runs.items()]

@@ -99,7 +99,7 @@ class BroadPhase:
         and whether it is closed. A half-space cannot be passed.
         """
         dim = self.model.dim
-        motion = self.motion(nu[:, :dim], nu[:, dim:], h)
+        motion = self.motion(nu[:, :dim], nu[:, dim:], abs(h))
         for i, (end, closed) in ends.items():
             if not self.plane[i] and self._crosses(i, start, nu, h, float(motion[i]), end, closed):
                 return i

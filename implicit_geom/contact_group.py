@@ -8,19 +8,34 @@ from typing import Any
 import numpy as np
 
 from implicit_geom.body import BodyRows
+from implicit_geom.flatness import patch_projector
+from implicit_geom.kernel import PairKernel
 from implicit_geom.mapped import Mapped
 from implicit_geom.model import Model, Pair, State
-from implicit_geom.pair import PairKernel, flat
+from implicit_geom.pair import flat
 
 
 @dataclass
 class WarmStart:
-    """What a pair remembers from the last step: its unknowns, tangent reference and scales."""
+    """What a pair remembers from the last step: its unknowns, tangent reference and scales.
+
+    The geometry is that at the end of the last step, and so at the start of the next.
+    """
 
     unknowns: np.ndarray  # r over L, D, n, l, k, P_n, S, sigma
     direction: np.ndarray
     m_c: float
     h: float
+
+
+@dataclass
+class ClosestPoints:
+    """Where the pairs of a group are closest, (n, dim) each: from the centres of mass, world axes, m."""
+
+    r1: np.ndarray
+    r2: np.ndarray
+    n: np.ndarray
+    gap: np.ndarray  # (n,)
 
 
 class ContactGroup:
@@ -38,6 +53,7 @@ class ContactGroup:
         self.linear = Mapped(kernel.exact[1], self.n)
         self.report = Mapped(kernel.report, self.n)
         self._smooth: tuple[Mapped, Mapped] | None = None
+        self._curvature: Mapped | None = None
         self._set_constants()
 
     @property
@@ -72,40 +88,85 @@ class ContactGroup:
 
         These are the last step's, with impulses rescaled to this step's length and effective mass.
         """
-        self.set("h", h)
-        self.weigh(1.0)
-        self.set("U", np.maximum(bodies.speed[self.first], bodies.speed[self.second])[:, None])
+        self._place(state, h, bodies)
         self.set("direction", np.array([w.direction for w in starts]))
-        self.set("offset", state.x[self.second] - state.x[self.first])
-        for i, body in ((1, self.first), (2, self.second)):
-            self.set(f"R{i}", np.array([flat(state.R[k]) for k in body]))
-            self.set(f"weight{i}", bodies.weights[body])
-        unknowns = np.array([w.unknowns for w in starts])
-        m_c = self._effective_mass(unknowns, bodies)
-        self.set("m_c", m_c[:, None])
         at = self.kernel.layout.at
+        unknowns = np.array([w.unknowns for w in starts])
+        unknowns[:, at["D"]] *= np.array([[abs(w.h / h)] for w in starts])
+        points = self.closest(unknowns, h)
+        m_c = self._effective_mass(points.r1, points.r2, bodies, h)
+        self.set("m_c", m_c[:, None])
         factor = np.array([w.m_c * h / w.h for w in starts]) / m_c
         unknowns[:, at["P_n"].start : at["S"].stop] *= factor[:, None]
         return unknowns
+
+    def _place(self, state: State, h: float, bodies: BodyRows) -> None:
+        """Poses, scales and weights."""
+        self.set("h", h)
+        self.weigh(1.0)
+        self.set("U", np.maximum(bodies.speed[self.first], bodies.speed[self.second])[:, None])
+        self.set("offset", state.x[self.second] - state.x[self.first])
+        for i, body in ((1, self.first), (2, self.second)):
+            self.set(f"R{i}", flat(state.R[body]))
+            self.set(f"weight{i}", bodies.weights[body])
+
+    def closest(self, unknowns: np.ndarray, h: float) -> ClosestPoints:
+        """The closest points at the start of the step, from unknowns that hold the geometry there."""
+        at, dim = self.kernel.layout.at, self.model.dim
+        r, offset = unknowns[:, at["r"]] * self.get("L"), self.get("offset")
+        if self.kernel.layout.known_normal:
+            normal = self.get("theta1")[:, :dim]
+            n = np.einsum("nji,nj->ni", self.get("R1").reshape(-1, dim, dim), normal)  # column-major R
+            height = np.einsum("ni,ni->n", normal, self.get("com1")) - self.get("theta1")[:, dim]
+            gap = np.einsum("ni,ni->n", n, offset + r) + height
+            return ClosestPoints(offset + r - gap[:, None] * n, r, n, gap)
+        n, gap = unknowns[:, at["n"]], abs(h) * unknowns[:, at["D"]][:, 0]
+        return ClosestPoints(r, r + gap[:, None] * n - offset, n, gap)
+
+    def prepare_velocity(
+        self, state: State, h: float, bodies: BodyRows, points: ClosestPoints, multipliers: np.ndarray
+    ) -> np.ndarray:
+        """Set the parameters of a velocity stage at the given contact points; returns zero unknowns."""
+        self._place(state, h, bodies)
+        B = self.patches(points, multipliers)
+        self.set("B", flat(B))
+        self.set("m_c", self._effective_mass(points.r1, points.r2, bodies, h)[:, None])
+        return np.zeros((self.n, self.kernel.layout.size))
+
+    def seen(self, inputs: np.ndarray) -> dict[str, np.ndarray]:
+        """What the kernel reports of a solution, by name; (n, size) each."""
+        values = self.report(inputs, self.parameters)[0].copy()
+        return {name: values[:, where] for name, where in self.kernel.seen.items()}
+
+    def patches(self, points: ClosestPoints, unknowns: np.ndarray) -> np.ndarray:
+        """Projectors on the flat directions of contacts at the given points; sets r1, r2 and n."""
+        self.set("r1", points.r1)
+        self.set("r2", points.r2)
+        self.set("n", points.n)
+        dim = self.model.dim
+        if not self.kernel.kind.patches:
+            return np.zeros((self.n, dim, dim))
+        if self._curvature is None:
+            self._curvature = Mapped(self.kernel.curvature, self.n)
+        form = self._curvature(unknowns, self.parameters)[0].reshape(self.n, dim, dim)
+        return patch_projector(form, points.n, self.get("L")[:, 0])
 
     def weigh(self, factor: float) -> None:
         """Weigh multipliers against constraints by factor * L in the natural maps (see `surface_rows`)."""
         self.set("c", factor * self.get("L"))
 
-    def _effective_mass(self, unknowns: np.ndarray, bodies: BodyRows) -> np.ndarray:
-        """1 / largest eigenvalue of the contact's own block of W^T M^-1 W at the start of the step."""
+    def _effective_mass(self, r1: np.ndarray, r2: np.ndarray, bodies: BodyRows, h: float) -> np.ndarray:
+        """1 / largest eigenvalue of the contact's own block of W^T M^-1 W at the start of the step.
+
+        It has the sign of h: a step that runs backwards has the same forces, and impulses of the other sign.
+        """
         m, dim = self.model, self.model.dim
-        r_own = unknowns[:, self.kernel.layout.at["r"]] * self.get("L")
-        offset = self.get("offset")
-        known = self.kernel.layout.known_normal
-        r2 = r_own if known else r_own - offset
-        r1 = r_own + offset if known else r_own
         block = np.zeros((self.n, dim, dim))
         for body, r in ((self.first, r1), (self.second, r2)):
             lever = _lever(r)
             block += (1 / m.mass[body])[:, None, None] * np.eye(dim)
             block += np.einsum("nki,nkl,nlj->nij", lever, bodies.J_inverse[body], lever)
-        return np.asarray(1 / np.linalg.eigvalsh(block)[:, -1])
+        return np.copysign(1 / np.linalg.eigvalsh(block)[:, -1], h)
 
 
 def _lever(r: np.ndarray) -> np.ndarray:

@@ -1,8 +1,8 @@
 """The table of closed contacts, one row per step and pair, made from the solves.
 
-Impulses act on `second` and are those of the whole step: where a step was taken in parts they are
-summed over the parts, component by component. Everything else in a row belongs to the last part in
-which the pair was closed.
+Impulses act on `second` and are those of the whole step: where a step was taken in parts, or in two
+stages, they are summed over them, component by component. Everything else in a row belongs to the
+last part in which the pair was closed. A contact that carried no impulse is not listed.
 
 A contact slides if a direction in which friction acts has used up its friction and moves, or if a
 direction without friction moves; otherwise it sticks:
@@ -48,7 +48,7 @@ def contact_table(scene: Scene, solves: Solves, times: np.ndarray, tolerance: fl
     slip, speed = _slip(solves, rows)
     out["slip_speed"] = np.linalg.norm(slip, axis=1)
     out["mode"] = np.where(_slides(scene, names, rows, slip, speed, tolerance), "slide", "stick")
-    return out
+    return out[out["p_n"] > 0]
 
 
 def _dtype(dim: int, name: np.dtype) -> np.dtype:

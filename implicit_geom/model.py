@@ -12,7 +12,8 @@ from implicit_geom import rotation
 from implicit_geom.closest_points import Placed
 from implicit_geom.contact_geometry import is_halfspace
 from implicit_geom.errors import SceneError
-from implicit_geom.pair import PairKernel, PairKind, pair_kernel
+from implicit_geom.kernel import PairKernel, pair_kernel
+from implicit_geom.pair import PairKind
 from implicit_geom.scene import Friction, Scene
 from shapes.shape import Shape
 
@@ -99,11 +100,12 @@ class Model:
         a, b = self.bodies[first], self.bodies[second]
         names = ("t",) if self.dim == 2 else ("t", "o", "r")
         kept = tuple(c for c in names if getattr(law, f"e_{c}") > 0) if law.mu > 0 else ()
-        frame = "world"
+        frame = "free" if law.direction is None else "world"
         if law.frame is not None:
             frame = "first" if law.frame == a.name else "second"
-        kind = PairKind(a.shape, b.shape, kept, self.friction_residual, (not a.fixed, not b.fixed), frame)
-        return pair_kernel(kind)
+        moves = (not a.fixed, not b.fixed)
+        isotropic = law.e_t == law.e_o
+        return pair_kernel(PairKind(a.shape, b.shape, kept, self.friction_residual, moves, frame, isotropic))
 
     def initial_state(self) -> State:
         """The state the scene describes, at time zero."""

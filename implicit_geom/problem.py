@@ -7,6 +7,8 @@ candidate pairs.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from implicit_geom.body import BodyRows
@@ -24,18 +26,20 @@ GAP_ROUNDING = 32 * np.finfo(float).eps
 class StepProblem:
     """The equations of a step for a fixed set of candidate pairs; a `newton.System` once prepared."""
 
+    scheme = "euler"
+
     def __init__(self, model: Model, candidates: list[int]) -> None:
         self.model = model
         self.candidates = candidates
         self.velocities = model.dim + model.spins
-        self.bodies = BodyRows(model)
+        self.bodies = BodyRows(model, self.scheme)
         by_kind: dict[int, list[int]] = {}
         for c in candidates:
             by_kind.setdefault(id(model.pairs[c].kernel), []).append(c)
         self.groups: list[ContactGroup] = []
         self.order: list[int] = []  # candidate of each contact, in the order of the unknowns
         for members in by_kind.values():
-            kernel = model.pairs[members[0]].kernel
+            kernel = model.pairs[members[0]].kernel.scheme(self.scheme)
             self.groups.append(ContactGroup(model, kernel, [model.pairs[c] for c in members]))
             self.order += members
         self._index()
@@ -70,8 +74,8 @@ class StepProblem:
         self.flat_entries = self._entries(smooth=False)
         self._flat_entries_smooth: np.ndarray | None = None
         self.shift = np.zeros(N)
-        for g, gather in zip(self.groups, self.gather, strict=True):
-            at, own = g.kernel.layout.at, gather[:, -g.kernel.layout.size :]
+        for g, own, _ in self.members():
+            at = g.kernel.layout.at
             self.shift[own[:, at["r"]]] = POINT_SHIFT
             self.shift[own[:, at["P_n"].start :]] = IMPULSE_SHIFT
 
@@ -89,29 +93,42 @@ class StepProblem:
         return np.concatenate(entries)
 
     def prepare(
-        self, state: State, h: float, loads: np.ndarray, warm: dict[int, WarmStart], tolerance: float
+        self, state: State, h: float, impulse: np.ndarray, warm: dict[int, WarmStart], tolerance: float
     ) -> np.ndarray:
-        """Set the parameters of the step from `state` and return the start value of the unknowns."""
+        """Set the parameters of the step from `state` and return the start value of the unknowns.
+
+        `impulse` (B, dim + spins) is what the loads give each body in it.
+        """
         self.h = h
-        self.bodies.prepare(state, h, loads)
+        self.bodies.prepare(state, h, impulse)
         z = np.zeros(self.size)
         z[: self.bodies.size] = self._predict(state, warm).ravel()
-        self.tolerance = np.full(self.size, tolerance)
-        self.proximal = np.zeros(self.size)
-        k = 0
-        for g, inputs in zip(self.groups, self.gather, strict=True):
-            starts = [warm[c] for c in self.order[k : k + g.n]]
-            own = inputs[:, -g.kernel.layout.size :]
-            z[own] = g.prepare(state, h, self.bodies, starts)
+        self._tolerances(tolerance)
+        for g, own, members in self.members():
+            z[own] = self._start(g, state, [warm[c] for c in members])
             # rows in metres carry the rounding of the lengths they are differences of
             at = g.kernel.layout.at
             lengths = np.linalg.norm(g.get("offset"), axis=1) + g.get("L")[:, 0]
-            floor = GAP_ROUNDING * lengths / (h * g.get("U")[:, 0])
+            floor = GAP_ROUNDING * lengths / (abs(h) * g.get("U")[:, 0])
             metres = np.r_[at["l"], at["k"], at["P_n"], at["S"]]
             self.tolerance[own[:, metres]] += floor[:, None]
             self.proximal[own[:, at["P_n"].start :]] = 1 / g.get("U")
-            k += g.n
         return z
+
+    def _start(self, g: ContactGroup, state: State, starts: list[WarmStart]) -> np.ndarray:
+        """Set a group's parameters; returns its unknowns to start from."""
+        return g.prepare(state, self.h, self.bodies, starts)
+
+    def _tolerances(self, tolerance: float) -> None:
+        self.tolerance = np.full(self.size, tolerance)
+        self.proximal = np.zeros(self.size)
+
+    def members(self) -> Iterator[tuple[ContactGroup, np.ndarray, list[int]]]:
+        """Each group, where its contacts' unknowns sit, (n, unknowns), and its pairs."""
+        k = 0
+        for g, inputs in zip(self.groups, self.gather, strict=True):
+            yield g, inputs[:, inputs.shape[1] - g.kernel.layout.size :], self.order[k : k + g.n]
+            k += g.n
 
     def _predict(self, state: State, warm: dict[int, WarmStart]) -> np.ndarray:
         """Velocities to start from: unchanged where something pressed, ballistic elsewhere."""
@@ -132,8 +149,8 @@ class StepProblem:
     def struck(self, z: np.ndarray, factor: float) -> np.ndarray:
         """z with every normal impulse at least `factor` times the speed scale (over the effective mass)."""
         z = z.copy()
-        for g, inputs in zip(self.groups, self.gather, strict=True):
-            where = inputs[:, -g.kernel.layout.size :][:, g.kernel.layout.at["P_n"]]
+        for g, own, _ in self.members():
+            where = own[:, g.kernel.layout.at["P_n"]]
             z[where] = np.maximum(z[where], factor * g.get("U"))
         return z
 
@@ -174,15 +191,15 @@ class StepProblem:
             layout = self.model.pairs[c].kernel.layout
             u = z[where]
             geometry = u[: layout.geometry].copy()
-            geometry[layout.at["D"]] *= self.h
+            geometry[layout.at["D"]] *= abs(self.h)
             pressed = u[layout.at["P_n"]][0] > 0
             found[c] = (geometry, bool(pressed))
         return found
 
     def certified(self, z: np.ndarray) -> bool:
         """Whether every normal points out of its body (multipliers >= 0): excludes the mirrored roots."""
-        for g, inputs in zip(self.groups, self.gather, strict=True):
-            at, own = g.kernel.layout.at, inputs[:, -g.kernel.layout.size :]
+        for g, own, _ in self.members():
+            at = g.kernel.layout.at
             signs = g.kernel.signs
             worst = min(
                 (z[own[:, at["l"]]] * signs[0]).min(initial=0.0),
@@ -197,10 +214,10 @@ class StepProblem:
         nv, nb, dim = self.velocities, self.model.moving.size, self.model.dim
         dz = dz.copy()
         bodies = dz[: nv * nb].reshape(nb, nv)
-        turn = self.h * np.linalg.norm(bodies[:, dim:], axis=1, keepdims=True)
+        turn = abs(self.h) * np.linalg.norm(bodies[:, dim:], axis=1, keepdims=True)
         bodies /= np.maximum(turn, 1.0)
-        for g, inputs in zip(self.groups, self.gather, strict=True):
-            points = inputs[:, -g.kernel.layout.size :][:, g.kernel.layout.at["r"]]
+        for g, own, _ in self.members():
+            points = own[:, g.kernel.layout.at["r"]]
             steps = dz[points]
             shorten(steps)
             dz[points] = steps

@@ -14,7 +14,8 @@ from implicit_geom.options import SimulationOptions
 from implicit_geom.scene import Scene
 from implicit_geom.scenefile import read_scene, to_dict
 from implicit_geom.solver_state import Memory, restore
-from implicit_geom.steppers.euler import Attempt, EulerStepper
+from implicit_geom.steppers import make_stepper
+from implicit_geom.steppers.solve import Attempt
 
 FORMAT = "implicit-geom failed step"
 
@@ -47,7 +48,7 @@ def replay(path: str | Path, *, scene: Scene | None = None) -> Attempt:
         state = State(
             record["time"], *(np.array(record["state"][part], float) for part in ("x", "q", "v", "w"))
         )
-        stepper = EulerStepper(model, options.tolerance)
+        stepper = make_stepper(model, options)
         restore(stepper, record["solver"])
         h = float(record["step"])
     except (KeyError, TypeError, IndexError) as error:

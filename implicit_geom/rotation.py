@@ -8,6 +8,20 @@ import numpy as np
 # Added to a squared angle so that sin(a)/a has a value and a derivative at zero; far below
 # anything that changes a result.
 NO_ANGLE = 1e-60
+# c(x) = sum_k |B_2k| / (2k)! x^(k-1) of `tangent_inverse`, x the squared angle, B_2k Bernoulli's numbers;
+# below SERIES the first terms are exact to rounding, above it the closed form is.
+SERIES = 0.25
+_COEFFICIENTS = (
+    1 / 12,
+    1 / 720,
+    1 / 30240,
+    1 / 1209600,
+    1 / 47900160,
+    691 / 1307674368000,
+    1 / 74724249600,
+    3617 / 10670622842880000,
+    43867 / 5109094217170944000,
+)
 
 
 def exp_symbolic(theta: ca.SX) -> ca.SX:
@@ -16,6 +30,58 @@ def exp_symbolic(theta: ca.SX) -> ca.SX:
     half_sinc = ca.sin(angle / 2) / angle
     cross = ca.skew(theta)
     return ca.SX.eye(3) + ca.sin(angle) / angle * cross + 2 * half_sinc**2 * cross @ cross
+
+
+def tangent_inverse_symbolic(theta: ca.SX) -> ca.SX:
+    """D(theta) = I - [theta]x / 2 + c [theta]x^2, c = (1 - (a/2) cot(a/2)) / a^2, a = |theta|.
+
+    The inverse of the exponential map's tangent: exp(theta + D(theta) eps) = exp(eps) exp(theta) to
+    first order in eps. Singular at a = 2 pi.
+    """
+    square = ca.sumsqr(theta)
+    series = sum(b * square**k for k, b in enumerate(_COEFFICIENTS))
+    large = ca.fmax(square, SERIES)
+    half = ca.sqrt(large) / 2
+    c = ca.if_else(square < SERIES, series, (1 - half / ca.tan(half)) / large)
+    cross = ca.skew(theta)
+    return ca.SX.eye(3) - cross / 2 + c * cross @ cross
+
+
+def tangent_inverse(theta: np.ndarray) -> np.ndarray:
+    """`tangent_inverse_symbolic` for numbers; (..., 3) -> (..., 3, 3)."""
+    theta = np.asarray(theta, float)
+    square = np.sum(theta**2, axis=-1)
+    series = sum(b * square**k for k, b in enumerate(_COEFFICIENTS))
+    large = np.maximum(square, SERIES)
+    half = np.sqrt(large) / 2
+    c = np.where(square < SERIES, series, (1 - half / np.tan(half)) / large)
+    skewed = skew(theta)
+    return np.eye(3) - skewed / 2 + c[..., None, None] * (skewed @ skewed)
+
+
+def skew(a: np.ndarray) -> np.ndarray:
+    """[a]x with [a]x b = a x b; (..., 3) -> (..., 3, 3)."""
+    out = np.zeros((*a.shape, 3))
+    out[..., 2, 1] = a[..., 0]
+    out[..., 0, 2] = a[..., 1]
+    out[..., 1, 0] = a[..., 2]
+    return out - np.swapaxes(out, -1, -2)
+
+
+def cross(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """a x b, (..., 3); several times quicker than numpy.cross on few vectors."""
+    out = np.empty(np.broadcast_shapes(a.shape, b.shape))
+    out[..., 0] = a[..., 1] * b[..., 2] - a[..., 2] * b[..., 1]
+    out[..., 1] = a[..., 2] * b[..., 0] - a[..., 0] * b[..., 2]
+    out[..., 2] = a[..., 0] * b[..., 1] - a[..., 1] * b[..., 0]
+    return out
+
+
+def turning(w: np.ndarray, r: np.ndarray) -> np.ndarray:
+    """The velocity w x r of a point; (..., dim), with w (..., 1) in the plane."""
+    if r.shape[-1] == 3:
+        return cross(w, r)
+    return w * np.stack([-r[..., 1], r[..., 0]], axis=-1)
 
 
 def planar_symbolic(angle: ca.SX) -> ca.SX:

@@ -16,10 +16,11 @@ from implicit_geom.options import SimulationOptions
 from implicit_geom.progress import Progress, reporting
 from implicit_geom.replay import replay_record
 from implicit_geom.scene import Scene
-from implicit_geom.scenefile import friction_laws
 from implicit_geom.solver_state import Memory, restore
 from implicit_geom.solves import RESIDUALS, STEP, Recorder, Solves
-from implicit_geom.steppers.euler import Attempt, EulerStepper, Solve
+from implicit_geom.steppers import make_stepper
+from implicit_geom.steppers.euler import EulerStepper
+from implicit_geom.steppers.solve import Attempt, Solve
 from implicit_geom.trajectory import Trajectory
 
 OVERLAP = 1e-8  # overlap at the start, relative to the smaller body, that is refused
@@ -30,10 +31,11 @@ def simulate(
     *,
     duration: float,
     step: float,
-    stepper: str = "implicit-euler",
+    stepper: str = "implicit-rattle",
     friction_residual: str = "projection",
     tolerance: float = 1e-10,
     on_failure: str = "raise",
+    energy_guard: float = 1e-2,
     progress: Progress = None,
     resume: Trajectory | None = None,
 ) -> Trajectory:
@@ -46,11 +48,12 @@ def simulate(
     on_failure="record" the run so far is returned, its last row in `steps` marked "failed".
     An interrupted run is attached to the KeyboardInterrupt as `run`.
     """
-    options = SimulationOptions(duration, step, stepper, friction_residual, tolerance, on_failure)
+    options = SimulationOptions(
+        duration, step, stepper, friction_residual, tolerance, on_failure, energy_guard
+    )
     scene = _scene(scene, resume)
-    _check_restitution(scene)
     model = Model(scene, options.friction_residual)
-    solver = EulerStepper(model, options.tolerance)
+    solver = make_stepper(model, options)
     if resume is None:
         state = model.initial_state()
         recorder = Recorder(model, Solves.empty(state), np.zeros(0, STEP))
@@ -117,7 +120,7 @@ class _March:
         wall_time = clock.perf_counter() - started
         if attempt.reason or not attempt.solves:
             return self._fail(attempt, h, end, wall_time)
-        self.recorder.add(attempt.solves, end, h, _residuals(self.model, attempt.solves), wall_time)
+        self.recorder.add(attempt, end, h, _residuals(self.model, attempt.solves), wall_time)
         self.state = attempt.solves[-1].end.at_time(end)
         self.memory = Memory(self.solver)
         return ""
@@ -187,14 +190,6 @@ def _check_same(scene: Any, before: Scene) -> None:
         raise SceneError(
             "scene: the run to be continued has other bodies; pass the scene it was started with"
         )
-
-
-def _check_restitution(scene: Scene) -> None:
-    for label, law in friction_laws(scene):
-        if law.restitution > 0:
-            raise SceneError(
-                f"{label}.restitution = {law.restitution:g}: this stepper's impacts are plastic; set it to 0"
-            )
 
 
 def _check_overlap(model: Model, solver: EulerStepper, state: State) -> None:

@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from implicit_geom.ledger import step_ledger
 from implicit_geom.model import Model, State
-from implicit_geom.steppers.euler import Solve
+from implicit_geom.steppers.solve import Attempt, ContactRecord
 
 PARTS = ("x", "q", "v", "w")  # of a state
+ENTRIES = ("work", "friction", "impact", "remainder")  # of `implicit_geom.ledger`, J
 STATUSES = ("converged", "continued", "substepped", "failed")
 # residuals of `implicit_geom.certificate`, by name; `residual` is the solver's own, dimensionless
 RESIDUALS = ("dynamics", "gap", "complementarity", "friction")
@@ -19,7 +21,8 @@ SOLVE = np.dtype(
     [
         ("step", "i8"),  # row of `run.steps` the solve belongs to
         ("time", "f8"),  # start of the solve, s
-        ("h", "f8"),
+        ("h", "f8"),  # negative where a part of a composed step runs backwards
+        ("form", "U6"),  # euler, rattle
         ("iterations", "i8"),
         ("status", "U10"),
         ("residual", "f8"),
@@ -31,31 +34,40 @@ STEP = np.dtype(
         ("step", "f8"),  # its length, s
         ("iterations", "i8"),
         ("status", "U10"),
+        ("form", "U8"),  # euler, rattle, rattle-4: the plainest of its parts
+        ("guard", "U8"),  # none, composed, substeps, euler: what the guard of the RATTLE steppers did
         ("solves", "i8"),
         ("contacts", "i8"),
         ("residual", "f8"),
         *[(name, "f8") for name in RESIDUALS],
+        *[(f"{name}_energy", "f8") for name in ENTRIES],
         ("wall_time", "f8"),
     ]
 )
 
 
 def contact_dtype(dim: int) -> np.dtype:
-    """A closed contact of one solve; bodies by number, in the order in which the scene added them."""
-    vectors = [(name, "f8", (dim,)) for name in ("point", "normal", "tangent", "binormal")]
-    numbers = [(name, "f8") for name in ("gap", "p_n", "p_t", "p_o", "p_r", "v_t", "v_o", "v_r")]
-    return np.dtype([("solve", "i8"), ("pair", "i8"), ("first", "i8"), ("second", "i8"), *vectors, *numbers])
+    """A closed contact of one solve (`steppers.solve.ContactRecord`); bodies by number, as added."""
+    whole = [(name, "i8") for name in ("solve", "pair", "first", "second", "stage")]
+    flags = [(name, "?") for name in ("impact", "lagged")]
+    vectors = [(name, "f8", (dim,)) for name in ("point", "normal", "tangent", "binormal", "end_point")]
+    numbers = [(name, "f8") for name in ("gap", "bounce", "p_n", "p_t", "p_o", "p_r", "v_t", "v_o", "v_r")]
+    return np.dtype([*whole, *flags, *vectors, *numbers])
 
 
 @dataclass(frozen=True)
 class Solves:
-    """All solves in order: `table` (S,), the states at their ends (S, B, ...), and their closed contacts."""
+    """All solves in order: `table` (S,), the states at their ends (S, B, ...), and their closed contacts.
+
+    `half` (S, B, dim + spins) are the velocities that moved the bodies.
+    """
 
     table: np.ndarray
     x: np.ndarray
     q: np.ndarray
     v: np.ndarray
     w: np.ndarray
+    half: np.ndarray
     contacts: np.ndarray
 
     def __len__(self) -> int:
@@ -70,7 +82,9 @@ class Solves:
     def empty(state: State) -> Solves:
         """No solves, of bodies as in `state`."""
         none = {part: np.zeros((0, *getattr(state, part).shape)) for part in PARTS}
-        return Solves(table=np.zeros(0, SOLVE), contacts=np.zeros(0, contact_dtype(state.x.shape[1])), **none)
+        half = np.zeros((0, len(state.x), state.v.shape[1] + state.w.shape[1]))
+        contacts = np.zeros(0, contact_dtype(state.x.shape[1]))
+        return Solves(table=np.zeros(0, SOLVE), half=half, contacts=contacts, **none)
 
 
 class Recorder:
@@ -82,37 +96,56 @@ class Recorder:
         self._solves: list[tuple[Any, ...]] = []
         self._steps: list[tuple[Any, ...]] = []
         self._states: list[State] = []
+        self._half: list[np.ndarray] = []
         self._contacts: list[tuple[Any, ...]] = []
 
     def add(
-        self, solves: list[Solve], time: float, h: float, residuals: dict[str, float], wall_time: float
+        self, attempt: Attempt, time: float, h: float, residuals: dict[str, float], wall_time: float
     ) -> None:
         """A step that ended at `time`; `residuals` are the largest over its solves."""
         step = len(self.steps) + len(self._steps)
         touching = set()
+        solves = attempt.solves
         for s in solves:
             number = len(self.solves) + len(self._solves)
-            self._solves.append((step, s.start.time, s.h, s.iterations, s.status, s.residual))
+            self._solves.append((step, s.start.time, s.h, s.form, s.iterations, s.status, s.residual))
             self._states.append(s.end)
+            self._half.append(s.half)
             for c in s.contacts:
-                pair = self.model.pairs[c.pair]
                 touching.add(c.pair)
-                bodies = sorted((pair.first, pair.second))
-                vectors = (c.point, c.normal, c.tangent, c.binormal)
-                self._contacts.append((number, c.pair, *bodies, *vectors, c.gap, c.p_n, *c.p_f, *c.slip))
-        status = "substepped" if len(solves) > 1 else solves[0].status
-        worst = max(s.residual for s in solves)
-        iterations = sum(s.iterations for s in solves)
-        self._row(time, h, iterations, status, len(solves), len(touching), worst, residuals, wall_time)
+                self._contacts.append(self._contact(number, c))
+        entries = [step_ledger(self.model, s) for s in solves]
+        status = "continued" if any(s.status == "continued" for s in solves) else "converged"
+        if len(solves) > 1 and attempt.form != "rattle-4":
+            status = "substepped"
+        self._steps.append(
+            (
+                time,
+                h,
+                sum(s.iterations for s in solves),
+                status,
+                attempt.form,
+                attempt.guard,
+                len(solves),
+                len(touching),
+                max(s.residual for s in solves),
+                *[residuals[name] for name in RESIDUALS],
+                *[sum(getattr(e, name) for e in entries) for name in ENTRIES],
+                wall_time,
+            )
+        )
+
+    def _contact(self, solve: int, c: ContactRecord) -> tuple[Any, ...]:
+        pair = self.model.pairs[c.pair]
+        whole = (solve, c.pair, *sorted((pair.first, pair.second)), c.stage)
+        end = c.point if c.end_point is None else c.end_point
+        vectors = (c.point, c.normal, c.tangent, c.binormal, end)
+        return (*whole, c.impact, c.lagged, *vectors, c.gap, c.bounce, c.p_n, *c.p_f, *c.slip)
 
     def add_failed(self, time: float, h: float, iterations: int, wall_time: float) -> None:
         """The step that ended the run."""
-        self._row(time, h, iterations, "failed", 0, 0, np.nan, {}, wall_time)
-
-    def _row(self, time: float, h: float, *rest: Any) -> None:
-        *counts, residual, residuals, wall_time = rest
-        named = [residuals.get(name, np.nan) for name in RESIDUALS]
-        self._steps.append((time, h, *counts, residual, *named, wall_time))
+        unknown = [np.nan] * (1 + len(RESIDUALS) + len(ENTRIES))
+        self._steps.append((time, h, iterations, "failed", "", "none", 0, 0, *unknown, wall_time))
 
     def finish(self) -> tuple[Solves, np.ndarray]:
         """Everything recorded, the earlier run's part first."""
@@ -125,5 +158,6 @@ class Recorder:
             for part in PARTS
         }
         table = np.concatenate([old.table, np.array(self._solves, SOLVE)])
+        half = np.concatenate([old.half, np.array(self._half)])
         contacts = np.concatenate([old.contacts, np.array(self._contacts, contact_dtype(dim))])
-        return Solves(table=table, contacts=contacts, **states), steps
+        return Solves(table=table, half=half, contacts=contacts, **states), steps

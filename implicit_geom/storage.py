@@ -2,7 +2,8 @@
 
     /            attributes: format, format_version, versions, scene, options, memory, failure (JSON texts)
     /initial     x, q, v, w at the start; attribute time
-    /solves      one dataset a column, and the states x, q, v, w at the end of every solve
+    /solves      one dataset a column, the states x, q, v, w at the end of every solve, and the velocities
+                 `half` that moved the bodies
     /contacts    closed contacts of every solve, one dataset a column
     /steps       `run.steps`, one dataset a column
     /motion      time, position, orientation, velocity, angular_velocity of every body, for other
@@ -34,7 +35,7 @@ from implicit_geom.trajectory import Trajectory
 from implicit_geom.version import __version__
 
 FORMAT = "implicit-geom run"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 
 
 def save(run: Trajectory, path: Path) -> None:
@@ -75,6 +76,8 @@ def load(path: Path) -> Trajectory:
                 raise SceneError(foreign)
             if file.attrs["format_version"] > FORMAT_VERSION:
                 raise SceneError(f"{path}: written by a newer version; update implicit-geom")
+            if file.attrs["format_version"] < FORMAT_VERSION:
+                raise SceneError(f"{path}: written by an older version; run the scene again")
             return _read(file)
     except OSError:
         raise SceneError(f"{foreign}, or damaged") from None
@@ -99,7 +102,7 @@ def _write(run: Trajectory, file: h5py.File) -> None:
     initial.attrs["time"] = run.initial.time
     _put(initial, {part: getattr(run.initial, part) for part in PARTS})
     _put(file.create_group("solves"), {part: getattr(run.solves, part) for part in PARTS})
-    _put(file["solves"], _columns(run.solves.table))
+    _put(file["solves"], {"half": run.solves.half, **_columns(run.solves.table)})
     _put(file.create_group("contacts"), _columns(run.solves.contacts))
     _put(file.create_group("steps"), _columns(run.steps))
     states = run.states
@@ -116,6 +119,7 @@ def _read(file: h5py.File) -> Trajectory:
     initial = State(float(file["initial"].attrs["time"]), *parts)
     solves = Solves(
         table=_table(file["solves"], SOLVE),
+        half=file["solves"]["half"][()],
         contacts=_table(file["contacts"], contact_dtype(scene.dim)),
         **{part: file["solves"][part][()] for part in PARTS},
     )

@@ -15,7 +15,7 @@ from implicit_geom.errors import SceneError
 from implicit_geom.model import State
 from implicit_geom.options import SimulationOptions
 from implicit_geom.scene import Scene
-from implicit_geom.solves import STATUSES, Solves
+from implicit_geom.solves import ENTRIES, STATUSES, Solves
 
 
 @dataclass(frozen=True)
@@ -125,6 +125,21 @@ class Trajectory:
         return self.kinetic_energy + self.potential_energy
 
     @cached_property
+    def ledger(self) -> np.ndarray:
+        """Where the energy went, structured array, one row per step, J; see `implicit_geom.ledger`.
+
+        kinetic and potential are those at the end of the step, the others belong to the step alone:
+        kinetic + potential changes by work - friction - impact + remainder.
+        """
+        names = ("kinetic", "potential", *ENTRIES)
+        rows = np.zeros(len(self.good_steps), np.dtype([("time", "f8"), *[(name, "f8") for name in names]]))
+        rows["time"] = self.good_steps["time"]
+        rows["kinetic"], rows["potential"] = self.kinetic_energy[1:], self.potential_energy[1:]
+        for name in ENTRIES:
+            rows[name] = self.good_steps[f"{name}_energy"]
+        return rows
+
+    @cached_property
     def contacts(self) -> np.ndarray:
         """Structured array, one row per step and closed contact; see `implicit_geom.contacts`."""
         return contact_table(self.scene, self.solves, self.steps["time"], self.options.tolerance)
@@ -135,9 +150,9 @@ class Trajectory:
         return float(-self.solves.contacts["gap"].min(initial=0.0)) + 0.0
 
     def table(self, name: str) -> dict[str, np.ndarray]:
-        """`contacts` or `steps` as plain columns (point_x, point_y, ...), as pandas.DataFrame takes them."""
-        if name not in ("contacts", "steps"):
-            raise SceneError(f"table = {name!r} must be 'contacts' or 'steps'")
+        """`contacts`, `steps` or `ledger` as plain columns (point_x, ...), as pandas.DataFrame takes them."""
+        if name not in ("contacts", "steps", "ledger"):
+            raise SceneError(f"table = {name!r} must be 'contacts', 'steps' or 'ledger'")
         array = getattr(self, name)
         columns: dict[str, np.ndarray] = {}
         for field in array.dtype.names:
@@ -158,19 +173,51 @@ class Trajectory:
         iterations = self.good_steps["iterations"] if len(self.good_steps) else np.zeros(1)
         lines = [
             f"time        {self.time[0]:g} to {self.time[-1]:g} s in {len(self.good_steps)} steps: {counts}",
+            f"stepper     {self.options.stepper}{self._guarded()}",
             f"iterations  median {np.median(iterations):g}, most {iterations.max():g} a step",
             f"contacts    {len(self.contacts)} rows, deepest penetration {self.max_penetration:.3g} m",
-            f"energy      {energy[0]:.9g} J to {energy[-1]:.9g} J{change}{self._largest_rise(scale)}",
+            f"energy      {energy[0]:.9g} J to {energy[-1]:.9g} J{change}",
+            self._balance(scale),
             f"wall time   {steps['wall_time'].sum():.3g} s",
         ]
         if self.failed:
             lines.insert(0, f"FAILED      {self.failure}")
         return "\n".join(lines)
 
-    def _largest_rise(self, scale: float) -> str:
-        """What the worst single step gained, where that is more than rounding."""
-        rise = float(np.diff(self.energy).max(initial=0.0))
-        return f", largest rise in a step {rise / scale:.1e}" if scale > 0 and rise > 1e-9 * scale else ""
+    def _guarded(self) -> str:
+        """How many steps were composed, and how many the guard took in another way."""
+        steps = self.good_steps
+        if self.options.stepper == "implicit-euler" or not len(steps):
+            return ""
+        if self.options.stepper == "implicit-rattle-4":
+            own = int(np.sum((steps["form"] == "rattle-4") & (steps["guard"] == "none")))
+            parts = [f"{own} steps of order four"]
+        else:
+            parts = []
+        guarded = steps["guard"][steps["guard"] != "none"]
+        ways = {"composed": "composed", "substeps": "in sub-steps", "euler": "in Euler's form"}
+        counts = ", ".join(
+            f"{n} {words}" for way, words in ways.items() if (n := int(np.sum(guarded == way)))
+        )
+        parts.append(
+            f"{len(guarded) / len(steps):.2%} of the steps guarded" + (f" ({counts})" if counts else "")
+        )
+        return ": " + ", ".join(parts)
+
+    def _balance(self, scale: float) -> str:
+        """The sums of the ledger; the remainder also over the energy at hand, and that of the worst step."""
+        ledger = self.ledger
+        sums = {name: float(ledger[name].sum()) for name in ENTRIES}
+        lost = f"lost in friction {sums['friction']:.6g} J, in impacts {sums['impact']:.6g} J"
+        lines = [f"ledger      work {sums['work']:.6g} J, {lost}"]
+        relative = ""
+        if scale > 0 and len(ledger):
+            worst = float(np.max(ledger["remainder"]))
+            relative = (
+                f" ({sums['remainder'] / scale:+.2g} relative, largest gain in a step {worst / scale:.2g})"
+            )
+        lines.append(f"remainder   {sums['remainder']:+.3g} J{relative}: the error of the steps")
+        return "\n".join(lines)
 
     def save(self, path: str | Path) -> None:
         """Write the run to an HDF5 file, whole or not at all."""

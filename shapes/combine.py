@@ -29,6 +29,7 @@ class Moved(Shape):
         self.shape = member(self.kind, "shape", shape)
         self.dim = shape.dim
         self.bounded = shape.bounded
+        self.strictly_convex = shape.strictly_convex
         self.support_exact = shape.support_exact
         self.position, self.orientation, self.R = pose(self.kind, self.dim, position, orientation)
 

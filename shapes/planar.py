@@ -25,6 +25,7 @@ class Ellipse(Shape):
     """{(x/a)^2 + (y/b)^2 <= 1}."""
 
     kind = "ellipse"
+    strictly_convex = True
     dim = 2
 
     def __init__(self, a: float, b: float) -> None:
@@ -74,6 +75,7 @@ class Superellipse(Shape):
     """{|x/a|^p + |y/b|^p <= 1}, p >= 2; the p-th root is taken to keep it well scaled."""
 
     kind = "superellipse"
+    strictly_convex = True
     dim = 2
 
     def __init__(self, a: float, b: float, p: float) -> None:

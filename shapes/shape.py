@@ -61,6 +61,7 @@ class Shape(ABC):
     kind: str
     dim: int
     bounded: bool = True
+    strictly_convex: bool = False  # known to have no straight line in its surface
     support_exact: bool = True  # False: `support` answers from sampled boundary points
 
     @property

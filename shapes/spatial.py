@@ -44,6 +44,7 @@ class Ellipsoid(Shape):
     """{(x/a)^2 + (y/b)^2 + (z/c)^2 <= 1}."""
 
     kind = "ellipsoid"
+    strictly_convex = True
     dim = 3
 
     def __init__(self, a: float, b: float, c: float) -> None:
@@ -93,6 +94,7 @@ class Superellipsoid(Shape):
     """{|x/a|^p + |y/b|^p + |z/c|^p <= 1}, p >= 2; the p-th root is taken to keep it well scaled."""
 
     kind = "superellipsoid"
+    strictly_convex = True
     dim = 3
 
     def __init__(self, a: float, b: float, c: float, p: float) -> None:

@@ -2,4 +2,9 @@
 
 from experiments.registry import Registry
 
-REGISTRY = Registry({"robustness": "experiments.benchmarks.robustness"})
+REGISTRY = Registry(
+    {
+        "guard": "experiments.benchmarks.guard",
+        "robustness": "experiments.benchmarks.robustness",
+    }
+)

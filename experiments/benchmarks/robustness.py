@@ -1,4 +1,4 @@
-"""How often a step is hard: 300 random drops, every step of which must be solved.
+"""How often a step of `implicit-euler` is hard: 300 random drops, every step of which must be solved.
 
 Counted over solves with at least one closed contact, parts of a halved step each for itself, at
 least 50 a drop. Iterations include those of attempts that were given up.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from typing import Any
@@ -20,7 +20,8 @@ from experiments.check import Check, at_least, at_most
 from implicit_geom.certificate import geometry_residual, step_residuals
 from implicit_geom.model import Model
 from implicit_geom.progress import reporting
-from implicit_geom.steppers.euler import EulerStepper, Solve
+from implicit_geom.steppers.euler import EulerStepper
+from implicit_geom.steppers.solve import Solve
 
 TITLE = "random drops: unsolved steps, iterations, continuation and penetration by kind and step"
 PARAMS: dict[str, Any] = {"drops": 300, "jobs": 2}
@@ -35,7 +36,7 @@ Table = dict[str, np.ndarray]
 def run(params: dict[str, Any]) -> dict[str, Table]:
     outcomes = []
     with reporting(None, params["drops"]) as done:
-        for outcome in _outcomes(params["drops"], params["jobs"]):
+        for outcome in in_processes(measure, range(params["drops"]), params["jobs"]):
             outcomes.append(outcome)
             done(len(outcomes))
     drops = {column: np.array([o[0][column] for o in outcomes]) for column in outcomes[0][0]}
@@ -43,15 +44,16 @@ def run(params: dict[str, Any]) -> dict[str, Table]:
     return {"summary": summary(drops, solves), "drops": drops, "solves": solves}
 
 
-def _outcomes(count: int, jobs: int) -> Iterator[tuple[dict[str, Any], Table]]:
+def in_processes(work: Callable[[Any], Any], items: Iterable[Any], jobs: int) -> Iterator[Any]:
+    """work(item) for each item in order, in so many processes."""
     if jobs == 1:
-        yield from map(measure, range(count))
+        yield from map(work, items)
         return
     # the matrices are small: threads inside a process only get in the other's way
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
         os.environ.setdefault(name, "1")
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
-        yield from pool.map(measure, range(count))
+        yield from pool.map(work, items)
 
 
 def measure(number: int) -> tuple[dict[str, Any], Table]:

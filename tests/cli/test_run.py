@@ -10,18 +10,20 @@ from pathlib import Path
 import pytest
 
 from implicit_geom import Trajectory
-from implicit_geom.steppers.euler import Attempt, EulerStepper
+from implicit_geom.options import AVAILABLE
+from implicit_geom.steppers.rattle import RattleStepper
+from implicit_geom.steppers.solve import Attempt
 
 
 @pytest.fixture
 def failing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The stepper fails at t = 0.1."""
-    solve = EulerStepper.step
+    """The default stepper fails at t = 0.1."""
+    solve = RattleStepper.step
 
-    def step(self: EulerStepper, state, h: float) -> Attempt:
+    def step(self: RattleStepper, state, h: float) -> Attempt:
         return Attempt([], "no luck", [[1.0]]) if abs(state.time - 0.1) < 1e-9 else solve(self, state, h)
 
-    monkeypatch.setattr(EulerStepper, "step", step)
+    monkeypatch.setattr(RattleStepper, "step", step)
 
 
 def test_run_saves_and_prints(call, scene, folder: Path) -> None:
@@ -40,6 +42,17 @@ def test_options_override_the_file(call, scene, folder: Path) -> None:
     assert call("run", "egg.toml", "--step", "0.02", "--duration", "0.1").status == 0
     run = Trajectory.load(folder / "egg.h5")
     assert run.time.tolist() == [k * 0.02 for k in range(6)]
+
+
+@pytest.mark.parametrize("stepper", AVAILABLE)
+def test_stepper_of_choice(stepper: str, call, scene, folder: Path) -> None:
+    """--stepper names the stepper that takes the steps, and the summary says which it was."""
+    outcome = call("run", "egg.toml", "--stepper", stepper, "--duration", "0.05")
+    assert outcome.status == 0
+    assert f"stepper     {stepper}" in outcome.out
+    run = Trajectory.load(folder / "egg.h5")
+    assert run.options.stepper == stepper
+    assert ("euler" in run.steps["form"]) == (stepper == "implicit-euler")
 
 
 def test_failed_step_keeps_the_work(call, scene, failing, folder: Path, monkeypatch) -> None:
@@ -63,14 +76,14 @@ def test_failed_step_keeps_the_work(call, scene, failing, folder: Path, monkeypa
 
 def test_interrupt_keeps_the_work(call, scene, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An interrupt: status 1, one line, the run so far saved."""
-    solve = EulerStepper.step
+    solve = RattleStepper.step
 
-    def step(self: EulerStepper, state, h: float) -> Attempt:
+    def step(self: RattleStepper, state, h: float) -> Attempt:
         if state.time > 0.095:
             raise KeyboardInterrupt
         return solve(self, state, h)
 
-    monkeypatch.setattr(EulerStepper, "step", step)
+    monkeypatch.setattr(RattleStepper, "step", step)
     outcome = call("run", "egg.toml", "-o", "out.h5")
     assert outcome.status == 1
     assert "interrupted at t = 0.1 s" in outcome.err
@@ -79,7 +92,7 @@ def test_interrupt_keeps_the_work(call, scene, folder: Path, monkeypatch: pytest
 
 def test_unexpected_errors_are_one_line(call, scene, monkeypatch: pytest.MonkeyPatch) -> None:
     """Even a bug gives one line and status 1; --debug shows the traceback."""
-    monkeypatch.setattr(EulerStepper, "step", lambda *_: 1 / 0)
+    monkeypatch.setattr(RattleStepper, "step", lambda *_: 1 / 0)
     outcome = call("run", "egg.toml")
     assert outcome.status == 1
     assert outcome.err == "implicit-geom: ZeroDivisionError: division by zero\n"

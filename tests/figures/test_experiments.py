@@ -17,8 +17,9 @@ def test_quick_form_passes_its_checks_and_draws(name: str, tmp_path: Path) -> No
     assert pictures.count(".png") == pictures.count(".pdf") >= 1
 
 
-def test_random_drops_are_all_solved(tmp_path: Path) -> None:
-    assert reproduce("robustness", benchmarks.REGISTRY["robustness"], tmp_path, quick=True)
+@pytest.mark.parametrize("name", list(benchmarks.REGISTRY))
+def test_random_drops_are_all_solved(name: str, tmp_path: Path) -> None:
+    assert reproduce(name, benchmarks.REGISTRY[name], tmp_path, quick=True)
 
 
 def test_a_wrong_number_fails_its_check() -> None:
@@ -33,5 +34,5 @@ def test_a_wrong_number_fails_its_check() -> None:
 def test_a_registry_knows_its_names_and_nothing_else() -> None:
     assert "c07-disc" in experiments.REGISTRY
     assert "c07" not in experiments.REGISTRY
-    assert len(experiments.REGISTRY) == len(list(experiments.REGISTRY)) == 5
+    assert len(experiments.REGISTRY) == len(list(experiments.REGISTRY)) == 12
     assert all(np.size(module.TITLE) for module in experiments.REGISTRY.values())

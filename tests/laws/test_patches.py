@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from law_scenes import G, assert_at_rest, assert_lawful, on_ground, turned
+from law_scenes import TWO, G, assert_at_rest, assert_lawful, on_ground, turned
 
 import shapes
 from implicit_geom import Scene, simulate
@@ -75,14 +75,15 @@ DROPS: dict[str, tuple[Any, dict[str, Any], float, tuple[float, float, float] | 
 }
 
 
+@pytest.mark.parametrize("stepper", TWO)
 @pytest.mark.parametrize("name", DROPS)
 @pytest.mark.parametrize("h", [0.01, 0.05])
-def test_dropped_body_comes_to_rest(name: str, h: float) -> None:
+def test_dropped_body_comes_to_rest(name: str, h: float, stepper: str) -> None:
     """A dropped body lands on its face or side and stays there: lawful at every step, at its height."""
     shape, start, height, up = DROPS[name]
     scene = on_ground(shape, **start)
     scene.friction(mu=0.5, e_r=0.01)
-    run = simulate(scene, duration=1.5, step=h)
+    run = simulate(scene, duration=1.5, step=h, stepper=stepper)
     assert_lawful(run, shape.size)
     assert_at_rest(run, speed=1e-6)
     assert abs(run["body"].position[-1, 2] - height) < 1e-9
@@ -94,13 +95,14 @@ def test_dropped_body_comes_to_rest(name: str, h: float) -> None:
     np.testing.assert_allclose(last["point"][:2], run["body"].position[-1, :2], atol=1e-7)
 
 
-def test_stack_of_boxes_stands() -> None:
+@pytest.mark.parametrize("stepper", TWO)
+def test_stack_of_boxes_stands(stepper: str) -> None:
     """Three boxes put on each other, off centre, stand still; each carries the weight above it."""
     scene = on_ground(shapes.box(0.3, 0.3, 0.1), mass=3.0, position=(0, 0, 0.1))
     scene.add("middle", shapes.box(0.2, 0.2, 0.1), mass=2.0, position=(0.1, 0.05, 0.3))
     scene.add("top", shapes.box(0.1, 0.1, 0.1), mass=1.0, position=(0.05, 0.1, 0.5))
     scene.friction(mu=0.5)
-    run = simulate(scene, duration=0.5, step=0.01)
+    run = simulate(scene, duration=0.5, step=0.01, stepper=stepper)
     assert_lawful(run, 0.1)
     for name in ("body", "middle", "top"):
         np.testing.assert_allclose(run[name].position[-1], run[name].position[0], rtol=0, atol=1e-9)
@@ -109,27 +111,29 @@ def test_stack_of_boxes_stands() -> None:
     np.testing.assert_allclose(np.sort(last["p_n"]), 0.01 * G * np.array([1, 3, 6]), rtol=1e-8)
 
 
-def test_box_lands_on_a_box() -> None:
+@pytest.mark.parametrize("stepper", TWO)
+def test_box_lands_on_a_box(stepper: str) -> None:
     """A tilted box dropped on a lying one comes to rest flat on top of it."""
     scene = on_ground(shapes.box(0.4, 0.4, 0.1), mass=3.0, position=(0, 0, 0.1))
     scene.add(
         "top", shapes.box(0.2, 0.1, 0.1), mass=1.0, position=(0, 0, 0.45), orientation=turned((1, 2, 0), 20)
     )
     scene.friction(mu=0.5, e_r=0.01)
-    run = simulate(scene, duration=1.0, step=0.01)
+    run = simulate(scene, duration=1.0, step=0.01, stepper=stepper)
     assert_lawful(run, 0.1)
     assert_at_rest(run, "top")
     assert abs(run["top"].position[-1, 2] - 0.3) < 1e-9
 
 
+@pytest.mark.parametrize("stepper", TWO)
 @pytest.mark.parametrize(("offset", "stays"), [(0.19, True), (0.21, False)])
-def test_box_over_a_ledge(offset: float, stays: bool) -> None:
+def test_box_over_a_ledge(offset: float, stays: bool, stepper: str) -> None:
     """A box whose centre is inside the edge of a fixed table stays, beyond it tips over the edge."""
     scene = Scene(gravity=(0, 0, -G))
     scene.add("table", shapes.box(0.2, 0.2, 0.1), fixed=True, position=(0, 0, -0.1))
     scene.add("body", shapes.box(0.3, 0.1, 0.05), mass=1.0, position=(offset, 0, 0.05))
     scene.friction(mu=0.8)
-    run = simulate(scene, duration=0.4, step=0.01)
+    run = simulate(scene, duration=0.4, step=0.01, stepper=stepper)
     assert_lawful(run, 0.1)
     if stays:
         assert_at_rest(run)
@@ -147,41 +151,45 @@ PLANAR: dict[str, tuple[Any, float, float]] = {
 }
 
 
+@pytest.mark.parametrize("stepper", TWO)
 @pytest.mark.parametrize("name", PLANAR)
-def test_planar_body_comes_to_rest(name: str) -> None:
+def test_planar_body_comes_to_rest(name: str, stepper: str) -> None:
     """A polygon dropped on a half-plane comes to rest on an edge."""
     shape, tilt, height = PLANAR[name]
     scene = Scene(dim=2, gravity=(0, -G))
     scene.add("ground", shapes.halfplane((0, 1)), fixed=True)
     scene.add("body", shape, mass=1.0, position=(0, 0.5), orientation=tilt)
     scene.friction(mu=0.5)
-    run = simulate(scene, duration=2.0, step=0.01)
+    # with RATTLE, which loses energy in impacts alone, a hexagon rocks for 2.3 s
+    run = simulate(scene, duration=2.0 if stepper == "implicit-euler" else 3.0, step=0.01, stepper=stepper)
     assert_lawful(run, shape.size)
     assert_at_rest(run)
     assert abs(run["body"].position[-1, 1] - height) < 1e-9
 
 
-def test_rectangle_on_rectangle() -> None:
+@pytest.mark.parametrize("stepper", TWO)
+def test_rectangle_on_rectangle(stepper: str) -> None:
     """A rectangle dropped at an angle on a lying one comes to rest on it."""
     scene = Scene(dim=2, gravity=(0, -G))
     scene.add("ground", shapes.halfplane((0, 1)), fixed=True)
     scene.add("low", shapes.rectangle(0.4, 0.1), mass=3.0, position=(0, 0.1))
     scene.add("body", shapes.rectangle(0.2, 0.1), mass=1.0, position=(0.05, 0.5), orientation=0.3)
     scene.friction(mu=0.5)
-    run = simulate(scene, duration=1.5, step=0.01)
+    run = simulate(scene, duration=1.5, step=0.01, stepper=stepper)
     assert_lawful(run, 0.1)
     assert_at_rest(run)
     assert abs(run["body"].position[-1, 1] - 0.3) < 1e-9
 
 
-def test_thin_discs_land_on_each_other() -> None:
+@pytest.mark.parametrize("stepper", TWO)
+def test_thin_discs_land_on_each_other(stepper: str) -> None:
     """Two discs without thickness dropped on the plane and on each other: solved, and never through."""
     rng = np.random.default_rng(1)
     disc, inertia = shapes.cylinder(0.1, 0), (0.0025, 0.0025, 0.005)
     scene = on_ground(disc, position=(0, 0, 0.12), orientation=rng.normal(size=4), inertia=inertia)
     scene.add("top", disc, mass=1.0, position=(0, 0, 0.34), orientation=rng.normal(size=4), inertia=inertia)
     scene.friction(mu=0.3)
-    run = simulate(scene, duration=0.5, step=0.01)
+    run = simulate(scene, duration=0.5, step=0.01, stepper=stepper)
     assert_lawful(run, 0.1, resolved=False)
     assert {"body", "top"} <= set(run.contacts["second"])
     assert np.any(run.contacts["first"] == "body")

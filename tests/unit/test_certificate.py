@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,9 @@ import shapes
 from implicit_geom import Scene
 from implicit_geom.certificate import geometry_residual, step_residuals
 from implicit_geom.model import Model
-from implicit_geom.steppers.euler import EulerStepper, Solve
+from implicit_geom.steppers.euler import EulerStepper
+from implicit_geom.steppers.rattle import RattleStepper
+from implicit_geom.steppers.solve import EULER, POSITION, VELOCITY, Solve
 
 STEP = 0.01
 
@@ -44,6 +47,7 @@ def pressed_ellipsoids() -> Scene:
     scene.add("other", egg, mass=3.0, position=(-0.5, 0, 0), velocity=(1, 0, 0))
     scene.add("body", egg, mass=1.0, position=(0.5, 0, 0), velocity=(-1, 2, 0), angular_velocity=(0, 0, 1))
     scene.friction(mu=0.05)
+    scene.applied("body", force=(-20, 0, 0))
     return scene
 
 
@@ -67,26 +71,47 @@ def standing_cone() -> Scene:
 SCENES = [sliding_egg, lying_box, pressed_ellipsoids, planar_disc, standing_cone]
 
 
-def solved(make: Callable[[], Scene]) -> tuple[Model, Solve]:
+# A stepper and which of its contact records is changed: that of the step, or of one of two stages.
+RECORDS = {
+    "euler": (EulerStepper, EULER),
+    "stage 1": (RattleStepper, POSITION),
+    "stage 2": (RattleStepper, VELOCITY),
+}
+
+
+@cache
+def solved(make: Callable[[], Scene], kind: type[EulerStepper] = EulerStepper) -> tuple[Model, Solve]:
+    """The first step of a scene that was taken whole; its one contact, once in each stage of RATTLE."""
     model = Model(make())
-    attempt = EulerStepper(model).step(model.initial_state(), STEP)
-    assert len(attempt.solves) == 1
-    assert len(attempt.solves[0].contacts) == 1
-    return model, attempt.solves[0]
+    stepper, state = kind(model), model.initial_state()
+    for _ in range(3):
+        attempt = stepper.step(state, STEP)
+        state = attempt.solves[-1].end
+        if len(attempt.solves) == 1:
+            break
+    (solve,) = attempt.solves
+    stages = [EULER] if kind is EulerStepper else [POSITION, VELOCITY]
+    assert [c.stage for c in solve.contacts] == stages
+    assert min(c.p_n for c in solve.contacts) > 1e-3
+    return model, solve
 
 
+@pytest.mark.parametrize("kind", [EulerStepper, RattleStepper])
 @pytest.mark.parametrize("make", SCENES)
-def test_good_solve_is_accepted(make: Callable[[], Scene]) -> None:
+def test_good_solve_is_accepted(make: Callable[[], Scene], kind: type[EulerStepper]) -> None:
     """All residuals of a solved step are below 1e-9, and its geometry is proved from the shapes."""
-    model, solve = solved(make)
+    model, solve = solved(make, kind)
     assert max(step_residuals(model, solve).values()) < 1e-9
     proof = geometry_residual(model, solve)
     assert max(proof.contact, proof.overlap) < 1e-10
     assert proof.normal < 1e-8
 
 
-@pytest.mark.parametrize("turn", [0.5, 3.0, 30.0])
-def test_fast_rolling_is_accepted(turn: float) -> None:
+@pytest.mark.parametrize(
+    ("kind", "turn"),
+    [*((EulerStepper, turn) for turn in (0.5, 3.0, 30.0)), (RattleStepper, 0.5), (RattleStepper, 1.4)],
+)
+def test_fast_rolling_is_accepted(kind: type[EulerStepper], turn: float) -> None:
     """A ball that rolls by many turns a step is certified like a slow one."""
     scene = Scene(gravity=(0, 0, -9.81))
     scene.add("ground", shapes.halfspace((0, 0, 1)), fixed=True)
@@ -95,14 +120,15 @@ def test_fast_rolling_is_accepted(turn: float) -> None:
     scene.add("body", shapes.sphere(0.01), mass=1.0, position=(0, 0, 0.01), **spin)
     scene.friction(mu=0.3)
     model = Model(scene)
-    (solve,) = EulerStepper(model).step(model.initial_state(), STEP).solves
+    (solve,) = kind(model).step(model.initial_state(), STEP).solves
     assert max(step_residuals(model, solve).values()) < 1e-9 * w
 
 
-def changed(solve: Solve, change: Callable[[Any], None]) -> Solve:
-    """A copy with its only contact changed."""
+def changed(solve: Solve, change: Callable[[Any], None], stage: int = EULER) -> Solve:
+    """A copy with its only contact changed, in one stage."""
     twin = copy.deepcopy(solve)
-    change(twin.contacts[0])
+    (contact,) = (c for c in twin.contacts if c.stage == stage)
+    change(contact)
     return twin
 
 
@@ -117,13 +143,17 @@ CONTACT_CHANGES: dict[str, tuple[Callable[[Any], None], tuple[str, ...]]] = {
 }
 
 
+@pytest.mark.parametrize("record", RECORDS)
 @pytest.mark.parametrize("make", SCENES)
 @pytest.mark.parametrize("name", CONTACT_CHANGES)
-def test_changed_contact_is_rejected(make: Callable[[], Scene], name: str) -> None:
+def test_changed_contact_is_rejected(make: Callable[[], Scene], name: str, record: str) -> None:
     """A changed impulse or gap shows in the residuals that depend on it, and in no other."""
-    model, solve = solved(make)
+    kind, stage = RECORDS[record]
+    model, solve = solved(make, kind)
     change, reacting = CONTACT_CHANGES[name]
-    before, after = step_residuals(model, solve), step_residuals(model, changed(solve, change))
+    if stage == VELOCITY:  # its law is on the normal velocity
+        reacting = tuple(r for r in reacting if not (r == "complementarity" and "gap" in reacting))
+    before, after = step_residuals(model, solve), step_residuals(model, changed(solve, change, stage))
     for residual in after:
         if residual in reacting:
             assert after[residual] > 1e-6, residual
@@ -131,10 +161,11 @@ def test_changed_contact_is_rejected(make: Callable[[], Scene], name: str) -> No
             assert after[residual] == before[residual], residual
 
 
+@pytest.mark.parametrize("kind", [EulerStepper, RattleStepper])
 @pytest.mark.parametrize("make", SCENES)
-def test_changed_motion_is_rejected(make: Callable[[], Scene]) -> None:
-    """A velocity, a spin or a position of the end state changed by 1e-5 shows in the dynamics."""
-    model, solve = solved(make)
+def test_changed_motion_is_rejected(make: Callable[[], Scene], kind: type[EulerStepper]) -> None:
+    """An end velocity, spin or position, or a velocity of the motion, changed by 1e-5 shows in dynamics."""
+    model, solve = solved(make, kind)
     body = model.names.index("body")
     # a place is a velocity times the step
     for part, least in (("v", 0.9e-5), ("w", 1e-7), ("x", 0.9e-5 / STEP)):
@@ -142,26 +173,33 @@ def test_changed_motion_is_rejected(make: Callable[[], Scene]) -> None:
         end[body, 0] += 1e-5
         twin = replace(solve, end=replace(solve.end, **{part: end}))
         assert step_residuals(model, twin)["dynamics"] > least, part
+    for component in range(solve.half.shape[1]):
+        half = solve.half.copy()
+        half[body, component] += 1e-5
+        assert step_residuals(model, replace(solve, half=half))["dynamics"] > 1e-7, component
 
 
+@pytest.mark.parametrize("record", RECORDS)
 @pytest.mark.parametrize("make", SCENES)
-def test_changed_lever_is_rejected(make: Callable[[], Scene]) -> None:
+def test_changed_lever_is_rejected(make: Callable[[], Scene], record: str) -> None:
     """A contact point moved sideways by 1 mm, or a moment added, shows in the balance of angular momentum."""
-    model, solve = solved(make)
+    kind, stage = RECORDS[record]
+    model, solve = solved(make, kind)
     side = solve.contacts[0].tangent
     if model.dim == 3:
         side = side + solve.contacts[0].binormal
-    moved = changed(solve, lambda c: setattr(c, "point", c.point + 1e-3 * side))
+    moved = changed(solve, lambda c: setattr(c, "point", c.point + 1e-3 * side), stage)
     assert step_residuals(model, moved)["dynamics"] > 1e-6
     if model.dim == 3:
-        twisted = changed(solve, lambda c: setattr(c, "p_f", c.p_f + (0, 0, 1e-4)))
+        twisted = changed(solve, lambda c: setattr(c, "p_f", c.p_f + (0, 0, 1e-4)), stage)
         assert step_residuals(model, twisted)["dynamics"] > 1e-6
 
 
+@pytest.mark.parametrize("kind", [EulerStepper, RattleStepper])
 @pytest.mark.parametrize("make", SCENES)
-def test_changed_orientation_is_rejected(make: Callable[[], Scene]) -> None:
+def test_changed_orientation_is_rejected(make: Callable[[], Scene], kind: type[EulerStepper]) -> None:
     """An end orientation that the spin does not lead to shows in the dynamics."""
-    model, solve = solved(make)
+    model, solve = solved(make, kind)
     body = model.names.index("body")
     q = solve.end.q.copy()
     if model.dim == 2:
@@ -173,15 +211,17 @@ def test_changed_orientation_is_rejected(make: Callable[[], Scene]) -> None:
     assert step_residuals(model, twin)["dynamics"] > 1e-7
 
 
+@pytest.mark.parametrize("record", ["euler", "stage 2"])
 @pytest.mark.parametrize("make", SCENES)
-def test_changed_geometry_is_rejected(make: Callable[[], Scene]) -> None:
+def test_changed_geometry_is_rejected(make: Callable[[], Scene], record: str) -> None:
     """A contact point off the surface, a tilted normal and a body left out of the contacts are found."""
-    model, solve = solved(make)
-    normal = solve.contacts[0].normal
-    away = changed(solve, lambda c: setattr(c, "point", c.point + 1e-5 * normal))
+    kind, stage = RECORDS[record]
+    model, solve = solved(make, kind)
+    normal = solve.contacts[-1].normal
+    away = changed(solve, lambda c: setattr(c, "point", c.point + 1e-5 * normal), stage)
     assert geometry_residual(model, away).contact > 1e-6
-    side = solve.contacts[0].tangent
-    tilted = changed(solve, lambda c: setattr(c, "normal", (normal + 1e-3 * side) / np.hypot(1, 1e-3)))
+    side = solve.contacts[-1].tangent
+    tilted = changed(solve, lambda c: setattr(c, "normal", (normal + 1e-3 * side) / np.hypot(1, 1e-3)), stage)
     assert geometry_residual(model, tilted).normal > 1e-4
     assert step_residuals(model, tilted)["dynamics"] > 1e-7
     # a pair that overlaps and is not in the table of contacts

@@ -9,21 +9,26 @@ import numpy as np
 import pytest
 
 from implicit_geom import Scene, SceneError, StepFailed, Trajectory, replay, simulate
-from implicit_geom.steppers.euler import Attempt, EulerStepper
+from implicit_geom.options import AVAILABLE
+from implicit_geom.steppers.euler import EulerStepper
+from implicit_geom.steppers.rattle import RattleStepper
+from implicit_geom.steppers.rattle4 import Rattle4Stepper
+from implicit_geom.steppers.solve import Attempt
 
 
 @pytest.fixture
 def fails_at(monkeypatch: pytest.MonkeyPatch):
-    """Make the stepper fail in the step that starts at a given time."""
-    solve = EulerStepper.step
+    """Make every stepper fail in the step that starts at a given time."""
 
     def install(time: float) -> None:
-        def step(self: EulerStepper, state, h: float) -> Attempt:
-            if abs(state.time - time) < 1e-9:
-                return Attempt([], "no luck", [[3.0, 2.0], [1.0]])
-            return solve(self, state, h)
+        for kind in (EulerStepper, RattleStepper, Rattle4Stepper):
 
-        monkeypatch.setattr(EulerStepper, "step", step)
+            def step(self, state, h: float, solve=kind.step) -> Attempt:
+                if abs(state.time - time) < 1e-9:
+                    return Attempt([], "no luck", [[3.0, 2.0], [1.0]])
+                return solve(self, state, h)
+
+            monkeypatch.setattr(kind, "step", step)
 
     return install
 
@@ -55,11 +60,14 @@ def test_recorded_failure_returns_the_run(eggs: Scene, fails_at, tmp_path: Path)
         assert "FAILED" in r.summary()
 
 
-def test_failed_run_can_be_continued(eggs: Scene, fails_at, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("stepper", AVAILABLE)
+def test_failed_run_can_be_continued(
+    stepper: str, eggs: Scene, fails_at, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Once the cause is gone, a failed run continues as if it had never failed."""
-    whole = simulate(eggs, duration=0.4, step=0.01)
+    whole = simulate(eggs, duration=0.4, step=0.01, stepper=stepper)
     fails_at(0.2)
-    run = simulate(eggs, duration=0.4, step=0.01, on_failure="record")
+    run = simulate(eggs, duration=0.4, step=0.01, on_failure="record", stepper=stepper)
     monkeypatch.undo()
     again = run.resume(duration=0.2)
     assert not again.failed
@@ -67,12 +75,15 @@ def test_failed_run_can_be_continued(eggs: Scene, fails_at, monkeypatch: pytest.
     assert "failed" not in again.steps["status"]
 
 
-def test_replay_repeats_the_step_exactly(eggs: Scene, fails_at, monkeypatch, tmp_path: Path) -> None:
+@pytest.mark.parametrize("stepper", AVAILABLE)
+def test_replay_repeats_the_step_exactly(
+    stepper: str, eggs: Scene, fails_at, monkeypatch, tmp_path: Path
+) -> None:
     """The file holds all a step depends on: with the cause gone it gives the unbroken run's bits."""
-    whole = simulate(eggs, duration=0.4, step=0.01)
+    whole = simulate(eggs, duration=0.4, step=0.01, stepper=stepper)
     fails_at(0.2)
     with pytest.raises(StepFailed) as error:
-        simulate(eggs, duration=0.5, step=0.01)
+        simulate(eggs, duration=0.5, step=0.01, stepper=stepper)
     path = tmp_path / "step.json"
     error.value.write(path)
     with pytest.raises(StepFailed) as again:

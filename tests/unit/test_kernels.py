@@ -8,17 +8,27 @@ from typing import Any
 import casadi as ca
 import numpy as np
 import pytest
+from scipy.linalg import expm
 
 import shapes
 from implicit_geom import Scene, Trajectory, distance, simulate
 from implicit_geom.body import angular_scaling, momentum_rows
+from implicit_geom.distance import closest
 from implicit_geom.model import Model
+from implicit_geom.options import AVAILABLE
+from implicit_geom.pair import flat
 from implicit_geom.problem import StepProblem
+from implicit_geom.rattle_problem import EndContact, PositionProblem, VelocityProblem
 from implicit_geom.rotation import matrix
 from implicit_geom.steppers.euler import EulerStepper
 from shapes.shape import Inequality, Slab
 
 FORMS = ("projection", "fritz-john", "implicit")
+SCHEMES: dict[str, type[StepProblem]] = {
+    "euler": StepProblem,
+    "position": PositionProblem,
+    "velocity": VelocityProblem,
+}
 PAIRS: dict[str, tuple[Any, Any]] = {
     "halfspace-sphere": (shapes.halfspace((0, 0, 1)), shapes.sphere(0.4)),
     "halfspace-capsule": (shapes.halfspace((0, 0.6, 0.8), 0.1), shapes.capsule(0.3, 0.5)),
@@ -28,12 +38,16 @@ PAIRS: dict[str, tuple[Any, Any]] = {
     "cylinder-cone": (shapes.cylinder(0.4, 0.8), shapes.cone(0.4, 0.5)),
     "disc-polygon": (shapes.disc(0.5), shapes.polygon([(-0.4, -0.3), (0.5, -0.2), (0, 0.6)])),
     "halfplane-disc": (shapes.halfplane((0, 1)), shapes.disc(0.5)),
+    "halfplane-polygon": (
+        shapes.halfplane((0, 1)),
+        shapes.polygon([(-0.4, -0.3), (0.5, -0.2), (0, 0.6)]),
+    ),
+    "rectangle-rectangle": (shapes.rectangle(0.5, 0.3), shapes.rectangle(0.3, 0.4)),
 }
 
 
-def step_problem(pair: str, form: str, seed: int) -> tuple[StepProblem, np.ndarray]:
-    """A prepared step of two bodies near each other and a generic point of its unknowns."""
-    rng = np.random.default_rng([seed, *pair.encode()])
+def two_bodies(pair: str, form: str, rng: np.random.Generator) -> Model:
+    """Two bodies near each other, with generic poses and velocities."""
     a, b = PAIRS[pair]
     dim = a.dim
     scene = Scene(dim=dim, gravity=(0,) * (dim - 1) + (-9.81,))
@@ -57,13 +71,53 @@ def step_problem(pair: str, form: str, seed: int) -> tuple[StepProblem, np.ndarr
         angular_velocity=spin(),
     )
     law = {"e_t": 1.0, "e_o": 0.5, "e_r": 0.1, "direction": (1, 2, 3), "frame": "b"} if spatial else {}
+    if spatial and rng.integers(2):  # isotropic: the frame of stage 1 turns with the normal
+        law = {"e_r": 0.1}
     scene.friction(mu=0.4, **law)
-    model = Model(scene, form)
+    return Model(scene, form)
+
+
+def step_problem(pair: str, form: str, scheme: str, seed: int) -> tuple[StepProblem, np.ndarray]:
+    """A prepared step, or stage of one, of two bodies and a generic point of its unknowns.
+
+    The stages of RATTLE also run backwards, push within patches of every dimension, and have friction
+    against the slip of the start as well as of the stage.
+    """
+    rng = np.random.default_rng([seed, *pair.encode()])
+    model = two_bodies(pair, form, rng)
     stepper, state = EulerStepper(model), model.initial_state()
     stepper._fill_warm(state, [0])
-    problem = stepper._problem([0])
-    z = problem.prepare(state, 0.02, model.loads(0.0), stepper.warm, 1e-10)
+    problem = stepper._problem(SCHEMES[scheme], [0])
+    h = -0.02 if scheme != "euler" and seed in (1, 4) else 0.02
+    impulse = h * model.loads(0.0)
+    if isinstance(problem, VelocityProblem):
+        z = problem.prepare_contacts(state, h, impulse, {0: end_contact(stepper, rng)}, 1e-10)
+    else:
+        z = problem.prepare(state, h, impulse, stepper.warm, 1e-10)
+    (g,) = problem.groups
+    if scheme != "euler":
+        axes = np.linalg.qr(rng.normal(size=(model.dim, model.dim)))[0][:, : seed % model.dim]
+        g.set("B", flat(axes @ axes.T if g.kernel.kind.patches else np.zeros((model.dim, model.dim))))
+    if scheme == "position":
+        g.set("lag", seed % 2)
+        for name in ("start1", "start2"):
+            g.set(name, rng.normal(size=g.get(name).shape))
     return problem, z + 0.2 * rng.normal(size=z.size)
+
+
+def end_contact(stepper: EulerStepper, rng: np.random.Generator) -> EndContact:
+    """A closed contact, as stage 1 would leave it, with generic impulses; the only pair of two bodies."""
+    model, (pair,) = stepper.model, stepper.model.pairs
+    state = model.initial_state()
+    points = closest(model.placed(state, pair.first), model.placed(state, pair.second)).points
+    n = points.normal
+    frame = np.linalg.qr(np.column_stack([n, rng.normal(size=(n.size, n.size - 1))]))[0]
+    o = frame[:, 2] if n.size == 3 else np.zeros(2)
+    layout = pair.kernel.layout
+    multipliers = rng.normal(size=layout.first + layout.second)
+    impulses = rng.normal(size=layout.size - layout.geometry)
+    arms = (points.point_a - state.x[pair.first], points.point_b - state.x[pair.second])
+    return EndContact(*arms, n, frame[:, 1], o, 0.0, multipliers, impulses, 0.5, bounce=-0.3)
 
 
 def central_differences(f: Callable[[np.ndarray], np.ndarray], z: np.ndarray, d: float = 1e-6) -> np.ndarray:
@@ -72,13 +126,14 @@ def central_differences(f: Callable[[np.ndarray], np.ndarray], z: np.ndarray, d:
 
 
 @pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.parametrize("pair", PAIRS)
-def test_jacobian_of_a_step(pair: str, form: str) -> None:
-    """All rows of a step: Jacobian equals central differences at generic points, exact and smoothed."""
+def test_jacobian_of_a_step(pair: str, scheme: str, form: str) -> None:
+    """Rows of a step or stage: Jacobian equals central differences at generic points, exact and smoothed."""
     for eps in (0.0, 0.1):
         checked = 0
         for seed in range(6):
-            problem, z = step_problem(pair, form, seed)
+            problem, z = step_problem(pair, form, scheme, seed)
             F, J = problem.linearise(z, eps)
             np.testing.assert_array_equal(F, problem.residual(z, eps))
             scale = np.abs(J).max(axis=1, keepdims=True) + 1
@@ -94,39 +149,66 @@ def test_jacobian_of_a_step(pair: str, form: str) -> None:
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_smoothed_rows_tend_to_the_exact_ones(form: str) -> None:
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_smoothed_rows_tend_to_the_exact_ones(scheme: str, form: str) -> None:
     """As eps falls the smoothed rows tend to the exact ones, at least linearly, for every kind of pair."""
     for pair in PAIRS:
-        problem, z = step_problem(pair, form, 1)
+        problem, z = step_problem(pair, form, scheme, 1)
         exact = problem.residual(z, 0.0)
         errors = [np.abs(problem.residual(z, e) - exact).max() for e in (1e-3, 1e-4, 1e-5)]
         assert errors[1] < 0.2 * errors[0] + 1e-12
         assert errors[2] < 0.2 * errors[1] + 1e-12
 
 
-def test_momentum_rows() -> None:
-    """Momentum rows of a body: Jacobian against central differences, zero at the exact free motion."""
+def skew(w: np.ndarray) -> np.ndarray:
+    return np.cross(np.eye(3), w)
+
+
+def tangent(theta: np.ndarray) -> np.ndarray:
+    """The integral of exp(s [theta]x) over 0 <= s <= 1, by Gauss's rule of 20 points."""
+    s, weight = np.polynomial.legendre.leggauss(20)
+    return np.asarray(sum(c * expm((x + 1) / 2 * skew(theta)) for x, c in zip(s, weight / 2)))
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("dim", [2, 3])
+def test_momentum_rows(dim: int, scheme: str) -> None:
+    """Momentum rows of a body: Jacobian against central differences, zero where the balance holds."""
     rng = np.random.default_rng(0)
-    for dim in (2, 3):
-        function, at = momentum_rows(dim)
-        p = np.zeros(max(s.stop for s in at.values()))
-        p[at["U"]] = 2.0
-        p[at["v_free"]] = rng.normal(size=dim)
-        nu = rng.normal(size=dim + (3 if dim == 3 else 1))
-        if dim == 3:
-            q = rng.normal(size=4)
-            R, J = matrix(q / np.linalg.norm(q)), np.diag([1.0, 2.0, 2.5])
-            J_W = R @ J @ R.T
-            p[at["h"]] = 0.3
-            p[at["R"]], p[at["J"]] = R.T.ravel(), J.ravel()
-            p[at["K"]] = angular_scaling(J_W, 1.5).T.ravel()
-            p[at["momentum"]] = rng.normal(size=3)
-        else:
-            p[at["w_free"]], p[at["gyration"]] = 0.7, 0.4
-        numeric = central_differences(lambda y, f=function, p=p: np.asarray(f(y, p)[0]).ravel(), nu)
-        np.testing.assert_allclose(np.asarray(function(nu, p)[1]), numeric, rtol=0, atol=1e-8)
-        rest = np.asarray(function(np.append(p[at["v_free"]], np.zeros(nu.size - dim)), p)[0]).ravel()
-        np.testing.assert_allclose(rest[:dim], 0, atol=1e-15)
+    function, at = momentum_rows(dim, scheme)
+    p = np.zeros(max(s.stop for s in at.values()))
+    p[at["U"]] = 2.0
+    p[at["v_free"]] = rng.normal(size=dim)
+    nu = rng.normal(size=dim + (3 if dim == 3 else 1))
+    if dim == 3:
+        q = rng.normal(size=4)
+        R, J = matrix(q / np.linalg.norm(q)), np.diag([1.0, 2.0, 2.5])
+        h, w = 0.3, nu[3:]
+        p[at["h"]] = h
+        p[at["R"]], p[at["J"]] = R.T.ravel(), J.ravel()
+        p[at["K"]] = angular_scaling(R @ J @ R.T, 1.5).T.ravel()
+        p[at["momentum"]] = rng.normal(size=3)
+    else:
+        p[at["w_free"]], p[at["gyration"]] = 0.7, 0.4
+    numeric = central_differences(lambda y: np.asarray(function(y, p)[0]).ravel(), nu)
+    np.testing.assert_allclose(np.asarray(function(nu, p)[1]), numeric, rtol=0, atol=1e-8)
+    # the balance of the scheme, from its own formula
+    if dim == 3:
+        J_W = R @ J @ R.T
+        turn = expm(h * skew(w))
+        p[at["momentum"]] = {
+            "euler": turn @ J_W @ turn.T @ w,
+            "position": np.linalg.inv(tangent(h * w)).T @ J_W @ w,
+            "velocity": J_W @ w,
+        }[scheme]
+    else:
+        p[at["w_free"]] = nu[2]
+    balanced = np.append(p[at["v_free"]], nu[dim:])
+    np.testing.assert_allclose(np.asarray(function(balanced, p)[0]).ravel(), 0, atol=1e-14)
+
+
+def test_angular_scaling() -> None:
+    """K^2 = (m J)^-1."""
     J = np.diag([1.0, 4.0, 9.0])
     np.testing.assert_allclose(
         angular_scaling(J, 4.0) @ angular_scaling(J, 4.0) @ J, np.eye(3) / 4, atol=1e-14
@@ -182,7 +264,9 @@ TOUCHING: dict[str, tuple[Any, Any]] = {
 }
 
 
-def one_step(pair: str, *, swap: bool = False, R: np.ndarray | None = None, y: Any = (0, 0, 0)) -> Trajectory:
+def one_step(
+    pair: str, stepper: str, *, swap: bool = False, R: np.ndarray | None = None, y: Any = (0, 0, 0)
+) -> Trajectory:
     """Steps in which the upper body meets the lower; the whole scene moved by x -> R x + y."""
     R = np.eye(3) if R is None else R
     low, high = TOUCHING[pair]
@@ -207,7 +291,7 @@ def one_step(pair: str, *, swap: bool = False, R: np.ndarray | None = None, y: A
     for name in sorted(bodies, reverse=swap):
         scene.add(name, **bodies[name])
     scene.friction(mu=0.4, e_r=0.02)
-    return simulate(scene, duration=0.02, step=0.005)
+    return simulate(scene, duration=0.02, step=0.005, stepper=stepper)
 
 
 def quaternion(R: np.ndarray) -> np.ndarray:
@@ -221,10 +305,11 @@ def product(p: np.ndarray, q: np.ndarray) -> np.ndarray:
     return np.array([p[0] * q[0] - p[1:] @ q[1:], *v])
 
 
+@pytest.mark.parametrize("stepper", AVAILABLE)
 @pytest.mark.parametrize("pair", TOUCHING)
-def test_exchange_of_bodies(pair: str) -> None:
+def test_exchange_of_bodies(pair: str, stepper: str) -> None:
     """Bodies added in the other order: the same motion through an impact (1e-9), normals turned round."""
-    a, b = one_step(pair), one_step(pair, swap=True)
+    a, b = one_step(pair, stepper), one_step(pair, stepper, swap=True)
     assert len(a.contacts) >= 1
     for name in ("low", "high"):
         np.testing.assert_allclose(a[name].position, b[name].position, rtol=0, atol=1e-9)
@@ -235,9 +320,10 @@ def test_exchange_of_bodies(pair: str) -> None:
     assert a.contacts["first"][0] == b.contacts["second"][0]
 
 
+@pytest.mark.parametrize("stepper", AVAILABLE)
 @pytest.mark.parametrize("first", ["ground", "body"])
 @pytest.mark.parametrize("dim", [2, 3])
-def test_impulses_act_on_the_second_body(first: str, dim: int) -> None:
+def test_impulses_act_on_the_second_body(first: str, dim: int, stepper: str) -> None:
     """Whatever the order of bodies, a contact's impulses are those on its second body, normal towards it."""
     scene = Scene(dim=dim, gravity=(0,) * (dim - 1) + (-9.81,))
     plane = shapes.halfspace((0, 0, 1)) if dim == 3 else shapes.halfplane((0, 1))
@@ -249,7 +335,8 @@ def test_impulses_act_on_the_second_body(first: str, dim: int) -> None:
         else:
             scene.add(name, ball, mass=2.0, position=0.5 * up, velocity=3 * along)
     scene.friction(mu=0.2)
-    run = simulate(scene, duration=0.05, step=0.01)
+    run = simulate(scene, duration=0.05, step=0.01, stepper=stepper)
+    assert len(run.contacts) == 5
     sign = 1.0 if first == "ground" else -1.0
     for k, c in enumerate(run.contacts):
         assert c["first"] == first
@@ -260,12 +347,13 @@ def test_impulses_act_on_the_second_body(first: str, dim: int) -> None:
         assert c["p_n"] > 0
 
 
+@pytest.mark.parametrize("stepper", AVAILABLE)
 @pytest.mark.parametrize("pair", TOUCHING)
-def test_rigid_motion_of_the_scene(pair: str) -> None:
+def test_rigid_motion_of_the_scene(pair: str, stepper: str) -> None:
     """The whole scene turned and moved: the same motion, turned and moved (1e-9)."""
     q = np.array([0.8, 0.3, -0.4, 0.2])
     R, y = matrix(q / np.linalg.norm(q)), np.array([0.3, -2.0, 1.0])
-    a, b = one_step(pair), one_step(pair, R=R, y=y)
+    a, b = one_step(pair, stepper), one_step(pair, stepper, R=R, y=y)
     assert len(a.contacts) >= 1
     for name in ("low", "high"):
         np.testing.assert_allclose(a[name].position @ R.T + y, b[name].position, rtol=0, atol=1e-9)

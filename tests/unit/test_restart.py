@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 
 from implicit_geom import Scene, SceneError, Trajectory, simulate
+from implicit_geom.options import AVAILABLE
 
 
 def assert_identical(a: Trajectory, b: Trajectory) -> None:
     """Every recorded number is the same, apart from the wall time."""
     assert a.time.tobytes() == b.time.tobytes()
-    for part in ("x", "q", "v", "w"):
+    for part in ("x", "q", "v", "w", "half"):
         assert getattr(a.solves, part).tobytes() == getattr(b.solves, part).tobytes()
     assert a.solves.table.tobytes() == b.solves.table.tobytes()
     assert a.solves.contacts.tobytes() == b.solves.contacts.tobytes()
@@ -23,18 +24,20 @@ def assert_identical(a: Trajectory, b: Trajectory) -> None:
     assert a.options == b.options
 
 
-def test_same_scene_twice_is_bit_identical(eggs: Scene) -> None:
+@pytest.mark.parametrize("stepper", ["implicit-euler", "implicit-rattle"])
+def test_same_scene_twice_is_bit_identical(stepper: str, eggs: Scene) -> None:
     """The same scene simulated twice gives the same bits."""
     assert_identical(
-        simulate(eggs, duration=0.6, step=0.01, progress=False),
-        simulate(eggs, duration=0.6, step=0.01, progress=False),
+        simulate(eggs, duration=0.6, step=0.01, progress=False, stepper=stepper),
+        simulate(eggs, duration=0.6, step=0.01, progress=False, stepper=stepper),
     )
 
 
-def test_saved_and_continued_equals_unbroken(eggs: Scene, tmp_path: Path) -> None:
+@pytest.mark.parametrize("stepper", AVAILABLE)
+def test_saved_and_continued_equals_unbroken(stepper: str, eggs: Scene, tmp_path: Path) -> None:
     """With contacts and anisotropic friction: 0.6 s = 0.37 s + save + load + 0.23 s."""
-    whole = simulate(eggs, duration=0.6, step=0.01, progress=False)
-    part = simulate(eggs, duration=0.37, step=0.01, progress=False)
+    whole = simulate(eggs, duration=0.6, step=0.01, progress=False, stepper=stepper)
+    part = simulate(eggs, duration=0.37, step=0.01, progress=False, stepper=stepper)
     part.save(tmp_path / "part.h5")
     continued = Trajectory.load(tmp_path / "part.h5").resume(duration=0.23)
     assert len(whole.contacts) > 20
@@ -42,30 +45,33 @@ def test_saved_and_continued_equals_unbroken(eggs: Scene, tmp_path: Path) -> Non
     assert_identical(whole, continued)
 
 
-def test_continued_after_substeps_equals_unbroken(bullet: Scene, tmp_path: Path) -> None:
+@pytest.mark.parametrize("stepper", AVAILABLE)
+def test_continued_after_substeps_equals_unbroken(stepper: str, bullet: Scene, tmp_path: Path) -> None:
     """The same where steps were taken in parts, before and after the break."""
-    whole = simulate(bullet, duration=0.06, step=0.01, progress=False)
+    whole = simulate(bullet, duration=0.06, step=0.01, progress=False, stepper=stepper)
     assert np.sum(whole.steps["status"] == "substepped") >= 1
     at = int(np.flatnonzero(whole.steps["status"] == "substepped")[0])
     for steps in {max(at, 1), at + 1}:
-        part = simulate(bullet, duration=steps * 0.01, step=0.01, progress=False)
+        part = simulate(bullet, duration=steps * 0.01, step=0.01, progress=False, stepper=stepper)
         part.save(tmp_path / "part.h5")
         continued = Trajectory.load(tmp_path / "part.h5").resume(duration=(6 - steps) * 0.01)
         assert_identical(whole, continued)
 
 
-def test_planar_run_continues_bit_identically(disc, tmp_path: Path) -> None:
+@pytest.mark.parametrize("stepper", AVAILABLE)
+def test_planar_run_continues_bit_identically(stepper: str, disc, tmp_path: Path) -> None:
     """The same in the plane, where states have other shapes."""
-    whole = simulate(disc(), duration=0.5, step=0.01, progress=False)
-    part = simulate(disc(), duration=0.2, step=0.01, progress=False)
+    whole = simulate(disc(), duration=0.5, step=0.01, progress=False, stepper=stepper)
+    part = simulate(disc(), duration=0.2, step=0.01, progress=False, stepper=stepper)
     part.save(tmp_path / "part.h5")
     assert_identical(whole, Trajectory.load(tmp_path / "part.h5").resume(duration=0.3))
 
 
-def test_without_the_warm_start_the_bits_differ(eggs: Scene) -> None:
+@pytest.mark.parametrize("stepper", ["implicit-euler", "implicit-rattle"])
+def test_without_the_warm_start_the_bits_differ(stepper: str, eggs: Scene) -> None:
     """Negative control: a run continued without the solver's memory is not the unbroken one."""
-    whole = simulate(eggs, duration=0.6, step=0.01, progress=False)
-    part = simulate(eggs, duration=0.37, step=0.01, progress=False)
+    whole = simulate(eggs, duration=0.6, step=0.01, progress=False, stepper=stepper)
+    part = simulate(eggs, duration=0.37, step=0.01, progress=False, stepper=stepper)
     part.memory = {"warm": {}, "normals": {}}
     with pytest.raises(AssertionError):
         assert_identical(whole, part.resume(duration=0.23))

@@ -11,20 +11,24 @@ import pytest
 
 import shapes
 from implicit_geom import Scene, SceneError, Trajectory, simulate
+from implicit_geom.options import AVAILABLE
 from implicit_geom.scenefile import to_dict
 
 
-def test_round_trip_keeps_every_bit(eggs: Scene, tmp_path: Path) -> None:
+@pytest.mark.parametrize("stepper", AVAILABLE)
+def test_round_trip_keeps_every_bit(stepper: str, eggs: Scene, tmp_path: Path) -> None:
     """Arrays, scene, options and memory survive save and load unchanged."""
-    run = simulate(eggs, duration=0.2, step=0.01)
+    run = simulate(eggs, duration=0.2, step=0.01, stepper=stepper)
     run.save(tmp_path / "run.h5")
     back = Trajectory.load(tmp_path / "run.h5")
-    for name in ("time", "energy", "contacts", "steps"):
+    for name in ("time", "energy", "ledger", "contacts", "steps"):
         a, b = getattr(run, name), getattr(back, name)
         assert a.dtype == b.dtype
         assert a.tobytes() == b.tobytes(), name
     for part in ("x", "q", "v", "w"):
         assert getattr(run.states, part).tobytes() == getattr(back.states, part).tobytes()
+    for part in ("table", "x", "q", "v", "w", "half", "contacts"):
+        assert getattr(run.solves, part).tobytes() == getattr(back.solves, part).tobytes()
     assert back.memory == run.memory
     assert back.options == run.options
     assert to_dict(back.scene) == to_dict(run.scene)

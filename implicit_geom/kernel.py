@@ -1,0 +1,81 @@
+"""Compiled functions of a kind of pair."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import replace
+from functools import cached_property
+
+import casadi as ca
+import numpy as np
+
+from implicit_geom.contact_geometry import is_halfspace, sign_mask
+from implicit_geom.flatness import curvature_form
+from implicit_geom.pair import PairKind
+from implicit_geom.stages import Equations, equations
+
+
+class PairKernel:
+    """The compiled functions of one kind of pair in one scheme.
+
+    exact, smooth   (rows, rows with Jacobian) as functions of (unknowns, parameters); unknowns are
+                    the velocities of the moving bodies, then the contact's own
+    report          what `seen` names, of a solution
+    """
+
+    def __init__(self, kind: PairKind) -> None:
+        self.kind = kind
+        self.layout = kind.layout
+        none = np.zeros(0)
+        half = is_halfspace(kind.first)
+        self.signs = (none if half else sign_mask(kind.first), sign_mask(kind.second))
+        found = equations(kind, smooth=False)
+        self.symbols = found.symbols
+        self.unknowns = _unknowns(kind, found)
+        self.exact = self._functions(found.rows, "exact")
+        self.seen: dict[str, slice] = {}  # where each reported quantity sits
+        start = 0
+        for name, value in found.report.items():
+            self.seen[name] = slice(start, start + value.numel())
+            start += value.numel()
+        everything = ca.densify(ca.vertcat(*found.report.values()))
+        self.report = ca.Function("report", [self.unknowns, self.symbols.parameters], [everything])
+
+    def scheme(self, name: str) -> PairKernel:
+        """The same kind of pair in another scheme."""
+        return self if name == self.kind.scheme else pair_kernel(replace(self.kind, scheme=name))
+
+    @cached_property
+    def smooth(self) -> tuple[ca.Function, ca.Function]:
+        """The smoothed functions, built only when a step needs the path."""
+        found = equations(self.kind, smooth=True)
+        own = ca.Function("own", [_unknowns(self.kind, found), found.symbols.parameters], [found.rows])
+        return self._functions(own(self.unknowns, self.symbols.parameters), "smooth")
+
+    @cached_property
+    def curvature(self) -> ca.Function:
+        """`flatness.curvature_form` of the pair, for kinds that may touch along lines or faces."""
+        return curvature_form(self.kind)
+
+    def _functions(self, rows: ca.SX, name: str) -> tuple[ca.Function, ca.Function]:
+        inputs = [self.unknowns, self.symbols.parameters]
+        jacobian = ca.jacobian(rows, self.unknowns)
+        return (
+            ca.Function(f"{name}_rows", inputs, [ca.densify(rows)]),
+            ca.Function(f"{name}_linear", inputs, [ca.densify(rows), jacobian]),
+        )
+
+
+def _unknowns(kind: PairKind, found: Equations) -> ca.SX:
+    nu = [nu for nu, move in zip(found.symbols.nu, kind.moves, strict=True) if move]
+    return ca.vertcat(*nu, found.symbols.u)
+
+
+_KERNELS: dict[Hashable, PairKernel] = {}
+
+
+def pair_kernel(kind: PairKind) -> PairKernel:
+    """The kernel of a kind of pair, built on first use and kept."""
+    if kind.key not in _KERNELS:
+        _KERNELS[kind.key] = PairKernel(kind)
+    return _KERNELS[kind.key]

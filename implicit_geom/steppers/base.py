@@ -1,0 +1,190 @@
+"""What every implicit stepper needs: candidate pairs, warm starts, and ways to look for a solution.
+
+A solve is tried warm; where the Newton core finds nothing it starts again from other points and then
+follows the smoothing path (`Stepper._starts` lists them in order).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Generic, TypeVar, cast
+
+import numpy as np
+
+from implicit_geom.broadphase import BroadPhase
+from implicit_geom.contact_group import WarmStart
+from implicit_geom.distance import closest
+from implicit_geom.errors import SimulationError
+from implicit_geom.model import Model, Pair, State
+from implicit_geom.newton import NewtonOptions, Solution, follow_path, solve
+from implicit_geom.problem import StepProblem
+from implicit_geom.steppers.solve import Attempt, Failure
+
+MAX_HALVINGS = 20  # a millionth of the step: room for a bullet and a plate
+MAX_SOLVES = 4096  # parts of one step
+JUMP = 100.0  # weight of multipliers against constraints where a contact may jump
+IMPACT = 10.0  # impulse to start from in an impact, in units of effective mass times speed scale
+MAX_ROUNDS = 20  # solves of one step with a growing set of candidate pairs
+
+P = TypeVar("P", bound=StepProblem)
+
+
+@dataclass
+class Settled(Generic[P]):
+    """A solution with every pair that matters among its candidates."""
+
+    problem: P
+    solution: Solution
+    status: str
+    nu: np.ndarray
+
+
+class Stepper:
+    """Keeps a model's warm starts between steps; a subclass says what a step is."""
+
+    def __init__(self, model: Model, tolerance: float = 1e-10, options: NewtonOptions | None = None) -> None:
+        self.model = model
+        self.tolerance = tolerance
+        self.options = options or NewtonOptions()
+        self.broad = BroadPhase(model)
+        self.warm: dict[int, WarmStart] = {}
+        self._problems: dict[tuple[str | int, ...], StepProblem] = {}
+
+    def step(self, state: State, h: float) -> Attempt:
+        """Advance by h."""
+        raise NotImplementedError
+
+    def _settle(
+        self, kind: type[P], state: State, h: float, impulse: np.ndarray, thorough: bool = True
+    ) -> Settled[P] | Failure:
+        """Solve for the motion over h with all pairs that it may bring together."""
+        loads = impulse / h
+        candidates = self.broad.candidates(state, abs(h), loads)
+        for _ in range(MAX_ROUNDS):
+            problem = self._problem(kind, candidates)
+            self._fill_warm(state, candidates)
+            found, status, histories = self._attempts(problem, state, h, impulse, thorough)
+            if found is None:
+                return "Newton's method found no solution", histories
+            nu = self._velocities(problem, found.z)
+            missed = self.broad.missed(state, nu, abs(h), candidates)
+            if not missed:
+                break
+            candidates = sorted({*candidates, *missed})
+        else:
+            return "the set of candidate pairs did not settle", histories
+        crossed = self.broad.crossed(state, nu, h, problem.ends(found.z))
+        if crossed is not None:
+            pair = self.model.pairs[crossed]
+            names = f"{self.model.names[pair.first]!r} and {self.model.names[pair.second]!r}"
+            return f"tunnelling: the motion of {names} crosses within the step", histories
+        return Settled(problem, found, status, nu)
+
+    def _problem(self, kind: type[P], candidates: list[int]) -> P:
+        key: tuple[str | int, ...] = (kind.__name__, *candidates)
+        if key not in self._problems:
+            if len(self._problems) > 64:
+                self._problems.clear()
+            self._problems[key] = kind(self.model, candidates)
+        return cast(P, self._problems[key])
+
+    def _attempts(
+        self, problem: StepProblem, state: State, h: float, impulse: np.ndarray, thorough: bool
+    ) -> tuple[Solution | None, str, list[list[float]]]:
+        z0 = problem.prepare(state, h, impulse, self.warm, self.tolerance)
+        histories: list[list[float]] = []
+        iterations = 0
+        for attempt in self._starts(problem, state, h, impulse, z0, thorough):
+            found, status = attempt()
+            histories.append(found.history)
+            iterations += found.iterations
+            if found.converged and problem.certified(found.z):
+                found.iterations = iterations
+                return found, status, histories
+        return None, "failed", histories
+
+    def _starts(
+        self,
+        problem: StepProblem,
+        state: State,
+        h: float,
+        impulse: np.ndarray,
+        z0: np.ndarray,
+        thorough: bool,
+    ) -> Iterator[Callable[[], tuple[Solution, str]]]:
+        """Ways to look for a solution, cheapest first; without `thorough` the smoothing path is left out."""
+        yield lambda: (solve(problem, z0, self.options, damped=False), "converged")
+        # a contact that jumps along an edge or across a face: let the multipliers' signs decide;
+        # in an impact the impulse must be of the right order for the contact point to be found
+        problem.weigh(JUMP)
+        yield lambda: (solve(problem, z0, self.options, damped=False), "converged")
+        yield lambda: (solve(problem, problem.struck(z0, IMPACT), self.options, damped=False), "converged")
+        problem.weigh(1.0)
+        # closest points at the pose expected, where a body turns far within the step
+        turned = self._placed_at(problem, state, h, z0)
+        yield lambda: (solve(problem, turned, self.options), "converged")
+        if not thorough:
+            return
+        fresh = {c: self._fresh(state, c) for c in problem.candidates}
+        z1 = problem.prepare(state, h, impulse, fresh, self.tolerance)
+        yield lambda: (follow_path(problem, z1, self.options), "continued")
+        problem.weigh(JUMP)
+        yield lambda: (follow_path(problem, problem.struck(z1, IMPACT), self.options), "continued")
+
+    def _placed_at(self, problem: StepProblem, state: State, h: float, z0: np.ndarray) -> np.ndarray:
+        """z0 with the closest points at the pose that its velocities lead to.
+
+        A pair whose bodies would be on the wrong side of each other there is left alone.
+        """
+        z = z0.copy()
+        there = state.advanced(self._velocities(problem, z0), h)
+        for c, where in zip(problem.order, problem.contact_slices, strict=True):
+            pair = self.model.pairs[c]
+            found = closest(self.model.placed(there, pair.first), self.model.placed(there, pair.second))
+            if found.points.normal @ self.broad.normals[c] > 0:
+                layout = pair.kernel.layout
+                u = z[where]
+                u[: layout.geometry] = found.unknowns
+                u[layout.at["D"]] /= abs(h)
+        return z
+
+    def _fill_warm(self, state: State, candidates: list[int]) -> None:
+        for c in candidates:
+            if c not in self.warm:
+                self.warm[c] = self._fresh(state, c)
+        for c in [c for c in self.warm if c not in set(candidates)]:
+            del self.warm[c]
+
+    def _fresh(self, state: State, c: int) -> WarmStart:
+        """Closest points at the start of the step, no impulse."""
+        pair = self.model.pairs[c]
+        a, b = self.model.placed(state, pair.first), self.model.placed(state, pair.second)
+        found = closest(a, b, self.broad.normals.get(c))
+        layout = pair.kernel.layout
+        u = np.zeros(layout.size)
+        u[: layout.geometry] = found.unknowns
+        self.broad.normals[c] = found.points.normal
+        return WarmStart(u, self._direction(pair, found.points.normal, None), 1.0, 1.0)
+
+    def _direction(self, pair: Pair, n: np.ndarray, last: np.ndarray | None) -> np.ndarray:
+        """The tangent's reference: given, or a world axis well away from the normal, kept while it is."""
+        if pair.law.direction is not None:
+            return np.array(pair.law.direction)
+        if last is not None and abs(last @ n) < 0.9:
+            return last
+        return np.eye(n.size)[np.argmin(np.abs(n))]
+
+    def _check_tangent(self, pair: Pair, t: np.ndarray) -> None:
+        """A given direction along the normal leaves the tangent without a meaning."""
+        if pair.law.direction is not None and abs(np.linalg.norm(t) - 1) > 1e-6:
+            names = f"{self.model.names[pair.first]!r} and {self.model.names[pair.second]!r}"
+            raise SimulationError(
+                f"friction.direction of {names} is parallel to the contact normal; choose one across it"
+            )
+
+    def _velocities(self, problem: StepProblem, z: np.ndarray) -> np.ndarray:
+        m = self.model
+        nu = np.zeros((len(m.bodies), problem.velocities))
+        nu[m.moving] = z[: m.moving.size * problem.velocities].reshape(m.moving.size, -1)
+        return nu
