@@ -17,6 +17,7 @@ import numpy as np
 import shapes
 from experiments.certified import certificate, certificate_checks
 from experiments.check import Check, at_least, at_most
+from experiments.comparison import columns
 from experiments.ellipsoid_reference import Bodies, Motion, integrate, rotation, touching
 from experiments.figures import (
     BLUE,
@@ -103,13 +104,9 @@ def run(params: dict[str, Any]) -> dict[str, dict[str, np.ndarray]]:
                 if h == step:
                     tables[f"{case}-{stepper}"] = _comparison(found, exact)
     names = ("case", "gap", "constraint", "energy", "least_normal_force", "largest_friction_ratio")
-    tables["reference"] = _columns(names, drifts)
-    tables["errors"] = _columns(("case", "stepper", "step", *QUANTITIES, "closed"), errors)
+    tables["reference"] = columns(names, drifts)
+    tables["errors"] = columns(("case", "stepper", "step", *QUANTITIES, "closed"), errors)
     return {**tables, "certificate": certificate(runs)}
-
-
-def _columns(names: tuple[str, ...], rows: list[tuple[Any, ...]]) -> dict[str, np.ndarray]:
-    return {name: np.array(column) for name, column in zip(names, zip(*rows, strict=True), strict=True)}
 
 
 def _drift(exact: Motion, mu: float) -> tuple[float, ...]:

@@ -3,8 +3,7 @@
 H. K. Moffatt and Y. Shimomura, Spinning eggs: a paradox resolved, Nature 416 (2002). The body (semi-axes 20,
 20 and 28 mm, 50 g) starts with its axis 85 degrees from the vertical and its angular momentum vertical, with
 the precession L / I_1 = 165 rad/s; friction is isotropic sliding friction with mu = 0.3, without torsion. The
-contact slides until the axis is about 10 degrees from the vertical; there the comparison ends. (A spin not
-much faster, 200 rad/s, throws the egg off the ground on its way.)
+contact slides until the axis is about 10 degrees from the vertical; there the comparison ends.
 
 With the angular momentum L about the centre of mass and the arm r from there to the contact, the Jellett
 quantity is J = -L . r. Friction has no moment about the contact, so that J' = -L . r', which is 0

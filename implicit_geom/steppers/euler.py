@@ -18,7 +18,7 @@ from implicit_geom.model import State
 from implicit_geom.problem import StepProblem
 from implicit_geom.rattle_problem import TOUCH, EndContact, Start, start_velocity
 from implicit_geom.steppers.base import MAX_HALVINGS, MAX_SOLVES, Settled
-from implicit_geom.steppers.closed import IMPACT_SPEED, SLIDES, contact_record
+from implicit_geom.steppers.closed import IMPACT_SPEED, SLAP, SLIDES, contact_record
 from implicit_geom.steppers.solve import EULER, Attempt, ContactRecord, Failure, Solve
 from implicit_geom.steppers.velocity import VelocitySolution, VelocityStage
 
@@ -137,7 +137,9 @@ class EulerStepper(VelocityStage):
                 self._check_tangent(pair, t)
                 before = starts[c]
                 record = contact_record(self.model, c, g, seen, i, start if at_start else end, gap, stage)
-                slow = before.normal_velocity >= -IMPACT_SPEED * g.get("U")[i, 0]
+                # (Euler's form leaves contacts approaching at a speed of order h)
+                fast = (IMPACT_SPEED if at_start else SLAP) * g.get("U")[i, 0]
+                slow = before.normal_velocity >= -fast
                 struck = not (before.touching and slow) or self._slapped(c, before, ends[c], start, end, h)
                 record.impact = ends[c].impact = struck
                 record.lagged = ends[c].lagged = before.lagged
