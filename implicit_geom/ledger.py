@@ -7,9 +7,10 @@ after. Over a solve
     change of kinetic + potential = work - friction - impact + remainder
 
     work       of applied forces and torques, gravity apart
-    friction   minus the work of friction where a contact slides, slid at the start, or is struck
-    impact     minus the work of normal impulses of contacts that were open, or approaching, at the start,
-               and of gravity acting all step long on a body that was stopped on its way
+    friction   minus the work of friction where a contact slides, or slid at the start
+    impact     minus the work of all impulses of contacts that were open, or approaching, at the start (their
+               friction included: of either part alone not even the sign is certain), and of gravity
+               acting all step long on a body that was stopped on its way
     remainder  all else: the error of the time step
 """
 
@@ -83,8 +84,8 @@ def _ledger(model: Model, solve: Any) -> Entry:
         for c in contacts:
             normal, tangential = _work(model, pose, mean, c)
             if c.impact:
-                impact -= normal
-            if c.impact or c.slid or _slides(c, mean):
+                impact -= normal + tangential
+            elif c.slid or _slides(c, mean):
                 friction -= tangential
     struck = {b for c in solve.contacts if c.impact for b in _bodies(model, c)}
     for b in struck.intersection(model.moving.tolist()):
