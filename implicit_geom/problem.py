@@ -105,7 +105,7 @@ class StepProblem:
         z[: self.bodies.size] = self._predict(state, warm).ravel()
         self._tolerances(tolerance)
         for g, own, members in self.members():
-            z[own] = self._start(g, state, [warm[c] for c in members])
+            z[own] = self._start(g, state, {c: warm[c] for c in members})
             # rows in metres carry the rounding of the lengths they are differences of
             at = g.kernel.layout.at
             lengths = np.linalg.norm(g.get("offset"), axis=1) + g.get("L")[:, 0]
@@ -115,9 +115,9 @@ class StepProblem:
             self.proximal[own[:, at["P_n"].start :]] = 1 / g.get("U")
         return z
 
-    def _start(self, g: ContactGroup, state: State, starts: list[WarmStart]) -> np.ndarray:
-        """Set a group's parameters; returns its unknowns to start from."""
-        return g.prepare(state, self.h, self.bodies, starts)
+    def _start(self, g: ContactGroup, state: State, warm: dict[int, WarmStart]) -> np.ndarray:
+        """Set a group's parameters from its pairs' warm starts; returns its unknowns to start from."""
+        return g.prepare(state, self.h, self.bodies, list(warm.values()))
 
     def _tolerances(self, tolerance: float) -> None:
         self.tolerance = np.full(self.size, tolerance)

@@ -42,8 +42,8 @@ class PositionProblem(StepProblem):
         super().__init__(model, candidates)
         self.starts: dict[int, Start] = {}
 
-    def _start(self, g: ContactGroup, state: State, starts: list[WarmStart]) -> np.ndarray:
-        unknowns = g.prepare(state, self.h, self.bodies, starts)
+    def _start(self, g: ContactGroup, state: State, warm: dict[int, WarmStart]) -> np.ndarray:
+        unknowns = super()._start(g, state, warm)
         at, dim = g.kernel.layout.at, self.model.dim
         points = g.closest(unknowns, self.h)
         B = g.patches(points, unknowns[:, at["l"].start : at["k"].stop])
@@ -64,14 +64,11 @@ class PositionProblem(StepProblem):
             flat_there = np.any(B, axis=(1, 2))
             lag &= ~flat_there | (speed > LAG * np.abs(spin) * g.get("L")[:, 0])
         g.set("lag", lag[:, None])
-        for i, c in enumerate(self._pairs_of(g)):
+        for i, c in enumerate(warm):
             self.starts[c] = Start(
                 float(points.gap[i]), float(normal[i]), slip[i], bool(touching[i]), points.r2[i], bool(lag[i])
             )
         return unknowns
-
-    def _pairs_of(self, g: ContactGroup) -> list[int]:
-        return next(members for group, _, members in self.members() if group is g)
 
     def _pulled(self, g: ContactGroup) -> np.ndarray:
         """What the loads of the stage add to the speed of the faster body, m/s."""
@@ -80,7 +77,7 @@ class PositionProblem(StepProblem):
     def reversed_slip(self, z: np.ndarray) -> bool:
         """Whether a contact that opposes the start's slip now slips the other way; if so it is changed."""
         found = False
-        for g, (inputs, members) in self._with_inputs():
+        for (g, _, members), inputs in zip(self.members(), self.gather, strict=True):
             lag = g.get("lag")[:, 0] > 0
             if not np.any(lag):
                 continue
@@ -92,12 +89,6 @@ class PositionProblem(StepProblem):
                 for i in np.flatnonzero(back):
                     self.starts[members[i]].lagged = False
         return found
-
-    def _with_inputs(self) -> list[tuple[ContactGroup, tuple[np.ndarray, list[int]]]]:
-        return [
-            (g, (inputs, members))
-            for (g, _, members), inputs in zip(self.members(), self.gather, strict=True)
-        ]
 
 
 class EndPointProblem(PositionProblem):

@@ -19,7 +19,7 @@ from implicit_geom.errors import SimulationError
 from implicit_geom.model import Model, Pair, State
 from implicit_geom.newton import NewtonOptions, Solution, follow_path, solve
 from implicit_geom.problem import StepProblem
-from implicit_geom.steppers.solve import Attempt, Failure
+from implicit_geom.steppers.solve import Failure
 
 MAX_HALVINGS = 20  # a millionth of the step: room for a bullet and a plate
 MAX_SOLVES = 4096  # parts of one step
@@ -51,10 +51,6 @@ class Stepper:
         self.warm: dict[int, WarmStart] = {}
         self._problems: dict[tuple[str | int, ...], StepProblem] = {}
 
-    def step(self, state: State, h: float) -> Attempt:
-        """Advance by h."""
-        raise NotImplementedError
-
     def _settle(
         self, kind: type[P], state: State, h: float, impulse: np.ndarray, thorough: bool = True
     ) -> Settled[P] | Failure:
@@ -74,12 +70,17 @@ class Stepper:
             candidates = sorted({*candidates, *missed})
         else:
             return "the set of candidate pairs did not settle", histories
-        crossed = self.broad.crossed(state, nu, h, problem.ends(found.z))
-        if crossed is not None:
-            pair = self.model.pairs[crossed]
-            names = f"{self.model.names[pair.first]!r} and {self.model.names[pair.second]!r}"
-            return f"tunnelling: the motion of {names} crosses within the step", histories
-        return Settled(problem, found, status, nu)
+        crossing = self._crossing(problem, found.z, state, h)
+        return (crossing, histories) if crossing else Settled(problem, found, status, nu)
+
+    def _crossing(self, problem: StepProblem, z: np.ndarray, state: State, h: float) -> str:
+        """What the motion of a solution passes through on its way, as a reason; empty where it is free."""
+        crossed = self.broad.crossed(state, self._velocities(problem, z), h, problem.ends(z))
+        if crossed is None:
+            return ""
+        pair = self.model.pairs[crossed]
+        names = f"{self.model.names[pair.first]!r} and {self.model.names[pair.second]!r}"
+        return f"tunnelling: the motion of {names} crosses within the step"
 
     def _problem(self, kind: type[P], candidates: list[int]) -> P:
         key: tuple[str | int, ...] = (kind.__name__, *candidates)

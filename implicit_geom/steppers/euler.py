@@ -35,6 +35,7 @@ class EulerStepper(VelocityStage):
         while parts:
             length, halvings = parts.pop()
             outcome: Solve | Failure
+            before, normals = dict(self.warm), dict(self.broad.normals)
             try:
                 outcome = self._solve(state, length)
             except SimulationError as error:
@@ -43,6 +44,8 @@ class EulerStepper(VelocityStage):
                 solves.append(outcome)
                 state = outcome.end
                 continue
+            # a solve may fail after its geometry was kept: the next one starts from the same state again
+            self.warm, self.broad.normals = before, normals
             reason, histories = outcome
             history += histories
             if halvings == MAX_HALVINGS or len(solves) + len(parts) >= MAX_SOLVES:

@@ -148,6 +148,11 @@ class RattleStepper(EulerStepper):
             again = solve(problem, solution.z, self.options)
             if not (again.converged and problem.certified(again.z)):
                 return "Newton's method found no solution where sliding ends", [again.history]
+            if self.broad.missed(state, self._velocities(problem, again.z), abs(h), problem.candidates):
+                return "another pair comes into reach where sliding ends", [again.history]
+            crossing = self._crossing(problem, again.z, state, h)
+            if crossing:
+                return crossing, [again.history]
             again.iterations += solution.iterations
             solution = again
         nu = self._velocities(problem, solution.z)
