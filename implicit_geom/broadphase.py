@@ -17,6 +17,7 @@ from implicit_geom.model import Model, State
 from shapes.shape import Shape
 
 MARGIN = 1.5  # the first guess at a step's motion is taken this much larger
+AHEAD = 20.0  # steps for which a wider set of candidates should last
 CROSSING = 1e-3  # overlap on the way, relative to the smaller body, that counts as crossing
 MAX_QUERIES = 400
 
@@ -52,6 +53,21 @@ class BroadPhase:
         expected = MARGIN * (self.motion(state.v, state.w, h) + pulled[self.first] + pulled[self.second])
         return self.within(state, expected + slack)
 
+    def around(self, state: State, h: float, loads: np.ndarray) -> list[int]:
+        """Pairs that bounding spheres and planes do not keep apart for the next few steps."""
+        m = self.model
+        pulled = h * h * np.linalg.norm(loads[:, : m.dim], axis=1) / m.mass
+        ahead = AHEAD * (self.motion(state.v, state.w, h) + pulled[self.first] + pulled[self.second])
+        near = []
+        for i in self._touching_spheres(state, ahead).tolist():
+            if self.plane[i]:
+                b = self.second[i]
+                n, offset = halfspace_plane(m.placed(state, int(self.first[i])))
+                if n @ state.x[b] - offset - m.reach[b] > ahead[i]:
+                    continue
+            near.append(i)
+        return near
+
     def missed(self, start: State, nu: np.ndarray, h: float, chosen: list[int]) -> list[int]:
         """Pairs outside `chosen` that the motion found could have brought together."""
         dim = self.model.dim
@@ -60,12 +76,14 @@ class BroadPhase:
 
     def within(self, state: State, bound: np.ndarray) -> list[int]:
         """Pairs not proved to be farther apart than `bound`."""
-        if not self.first.size:
-            return []
+        near = self._touching_spheres(state, bound)
+        return [int(i) for i in near if not self._separated(int(i), state, float(bound[i]))]
+
+    def _touching_spheres(self, state: State, bound: np.ndarray) -> np.ndarray:
+        """Pairs whose bounding spheres are no farther apart than `bound`, and all pairs with half-spaces."""
         offset = state.x[self.second] - state.x[self.first]
         apart = np.linalg.norm(offset, axis=1) - self.model.reach[self.first] - self.model.reach[self.second]
-        near = np.flatnonzero(self.plane | ~(apart > bound))
-        return [int(i) for i in near if not self._separated(int(i), state, float(bound[i]))]
+        return np.flatnonzero(self.plane | ~(apart > bound))
 
     def _separated(self, i: int, state: State, bound: float) -> bool:
         """Whether the pair's last separating direction still proves a gap above `bound`."""

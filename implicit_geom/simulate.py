@@ -57,7 +57,7 @@ def simulate(
     if resume is None:
         state = model.initial_state()
         recorder = Recorder(model, Solves.empty(state), np.zeros(0, STEP))
-        _check_overlap(model, solver, state)
+        check_overlap(model, solver, state)
     else:
         state = resume.final
         recorder = Recorder(model, resume.solves, resume.good_steps)
@@ -192,7 +192,7 @@ def _check_same(scene: Any, before: Scene) -> None:
         )
 
 
-def _check_overlap(model: Model, solver: EulerStepper, state: State) -> None:
+def check_overlap(model: Model, solver: EulerStepper, state: State) -> None:
     """Refuse bodies that overlap at the start, by more than the rounding of the user's numbers."""
     for i in solver.broad.within(state, np.zeros(len(model.pairs))):
         pair = model.pairs[i]

@@ -150,10 +150,18 @@ class Stepper:
                 u[layout.at["D"]] /= abs(h)
         return z
 
-    def _fill_warm(self, state: State, candidates: list[int]) -> None:
+    def widen(self, state: State, h: float) -> None:
+        """Keep warm starts for pairs that may matter within a few steps, too."""
+        self.know(state, self.broad.around(state, abs(h), self.model.loads(state.time)))
+
+    def know(self, state: State, candidates: list[int]) -> None:
+        """Have warm starts for the given pairs."""
         for c in candidates:
             if c not in self.warm:
                 self.warm[c] = self._fresh(state, c)
+
+    def _fill_warm(self, state: State, candidates: list[int]) -> None:
+        self.know(state, candidates)
         for c in [c for c in self.warm if c not in set(candidates)]:
             del self.warm[c]
 

@@ -1,0 +1,205 @@
+"""`simulate_batch`: one scene with many values, in SIMD lanes and threads.
+
+Scenes that take the same course through the equations share the lanes of a processor's vectors. A lane
+that needs more than an ordinary step (an impact with restitution, a contact that jumps) takes that
+step alone and joins others afterwards.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from implicit_geom import rotation
+from implicit_geom.errors import SceneError, SimulationError
+from implicit_geom.model import Model, State
+from implicit_geom.options import SimulationOptions
+from implicit_geom.progress import Progress, reporting
+from implicit_geom.scene import Scene
+from implicit_geom.simulate import check_overlap
+from implicit_geom.steppers import make_stepper
+from implicit_geom.trajectory import BodyMotion
+from implicit_geom.values import variants
+
+
+class Batch:
+    """Many runs as one set of arrays: `batch["egg"].position` is (scenes, T+1, dim).
+
+    status    (scenes,) "done" or "failed"; a failed scene has NaN after its last good step
+    failures  the reasons, by scene
+    solved    (scenes,) steps that were taken outside the compiled code
+    """
+
+    def __init__(self, scenes: list[Scene], options: SimulationOptions, lanes: list[_Lane]) -> None:
+        self.scenes, self.options = scenes, options
+        count = len(options.step_lengths())
+        self.time = np.minimum(np.arange(count + 1) * options.step, options.duration)
+        self.failures = {i: lane.failure for i, lane in enumerate(lanes) if lane.failure}
+        self.status = np.array(["failed" if i in self.failures else "done" for i in range(len(lanes))])
+        self.solved = np.array([lane.alone for lane in lanes])
+        self._parts = {part: np.stack([getattr(lane, part) for lane in lanes]) for part in ("x", "q", "v", "w")}
+
+    def __len__(self) -> int:
+        return len(self.scenes)
+
+    @property
+    def names(self) -> list[str]:
+        return list(self.scenes[0].bodies)
+
+    def __getitem__(self, name: str) -> BodyMotion:
+        self.scenes[0].require(name, "batch")
+        i = self.names.index(name)
+        x, q, v, w = (self._parts[part][:, :, i] for part in ("x", "q", "v", "w"))
+        return BodyMotion(x, q, v, w if self.scenes[0].dim == 3 else w[..., 0])
+
+    @cached_property
+    def kinetic_energy(self) -> np.ndarray:
+        """(scenes, T+1) J."""
+        total = np.zeros(self._parts["x"].shape[:2])
+        for i, name in enumerate(self.names):
+            if self.scenes[0].bodies[name].fixed:
+                continue
+            mass = np.array([s.bodies[name].mass for s in self.scenes])
+            J = np.array([s.bodies[name].inertia for s in self.scenes])
+            v, w = self._parts["v"][:, :, i], self._parts["w"][:, :, i]
+            if self.scenes[0].dim == 3:
+                w = np.einsum("stji,stj->sti", rotation.matrix(self._parts["q"][:, :, i]), w)  # body axes
+            total += np.einsum("s,sti,sti->st", mass, v, v) / 2 + np.einsum("sti,sij,stj->st", w, J, w) / 2
+        return total
+
+    @cached_property
+    def potential_energy(self) -> np.ndarray:
+        """(scenes, T+1) J, zero at the world's origin."""
+        total = np.zeros(self._parts["x"].shape[:2])
+        gravity = np.array([s.gravity for s in self.scenes])
+        for i, name in enumerate(self.names):
+            if not self.scenes[0].bodies[name].fixed:
+                mass = np.array([s.bodies[name].mass for s in self.scenes])
+                total -= np.einsum("s,sd,std->st", mass, gravity, self._parts["x"][:, :, i])
+        return total
+
+    @property
+    def energy(self) -> np.ndarray:
+        """(scenes, T+1) J."""
+        return self.kinetic_energy + self.potential_energy
+
+
+def simulate_batch(
+    scene: Scene,
+    values: Mapping[str, Any],
+    *,
+    duration: float,
+    step: float,
+    stepper: str = "implicit-rattle",
+    friction_residual: str = "projection",
+    tolerance: float = 1e-10,
+    energy_guard: float = 1e-2,
+    threads: int | None = None,
+    progress: Progress = None,
+) -> Batch:
+    """Simulate a scene once for every row of `values`, arrays by the names of a scene file's fields.
+
+    >>> batch = simulate_batch(scene, {"bodies.egg.shape.a": [0.4, 0.5, 0.6]}, duration=2.0, step=0.01)
+    >>> batch["egg"].position[:, -1]
+
+    Nothing is compiled again when a value changes. A scene that cannot be solved to its end is marked in
+    `batch.status`; the others are not touched by it. `threads` are as many as there are processors.
+    """
+    options = SimulationOptions(
+        duration, step, stepper, friction_residual, tolerance, "record", energy_guard
+    )
+    if threads is not None and (not isinstance(threads, int) or isinstance(threads, bool) or threads < 1):
+        raise SceneError(f"threads = {threads!r} must be a whole number above zero")
+    scenes = variants(scene, values)
+    lanes = [_Lane.start(s, options) for s in scenes]
+    _run(lanes, options, threads or os.cpu_count() or 1, progress)
+    return Batch(scenes, options, lanes)
+
+
+@dataclass
+class _Lane:
+    """One scene on its way."""
+
+    model: Model
+    solver: Any
+    state: State
+    lengths: np.ndarray
+    x: np.ndarray  # (T+1, B, ...)
+    q: np.ndarray
+    v: np.ndarray
+    w: np.ndarray
+    taken: int = 0
+    alone: int = 0
+    stopped: bool = False  # the compiled code has left this lane at its next step
+    failure: str = ""
+
+    @staticmethod
+    def start(scene: Scene, options: SimulationOptions) -> _Lane:
+        model = Model(scene, options.friction_residual)
+        solver = make_stepper(model, options)
+        state = model.initial_state()
+        check_overlap(model, solver, state)
+        lengths = options.step_lengths()
+        parts = {}
+        for part in ("x", "q", "v", "w"):
+            first = getattr(state, part)
+            parts[part] = np.full((len(lengths) + 1, *first.shape), np.nan)
+            parts[part][0] = first
+        return _Lane(model, solver, state, lengths, **parts)
+
+    @property
+    def structure(self) -> tuple[Any, ...]:
+        """Lanes of equal structure can share an engine."""
+        return tuple(id(pair.kernel) for pair in self.model.pairs)
+
+    @property
+    def left(self) -> int:
+        """Steps of full length still to be taken in compiled code."""
+        full = int(np.sum(self.lengths == self.lengths[0]))
+        return 0 if self.failure else max(full - self.taken, 0)
+
+    @property
+    def finished(self) -> bool:
+        return bool(self.failure) or self.taken == len(self.lengths)
+
+    def step(self) -> None:
+        """One step by the stepper itself."""
+        try:
+            attempt = self.solver.step(self.state, float(self.lengths[self.taken]))
+        except SimulationError as error:
+            self.failure = str(error)
+            return
+        self.alone += 1
+        if attempt.reason or not attempt.solves:
+            self.failure = f"step at t = {self.state.time:.9g} s failed: {attempt.reason}"
+            return
+        self.keep(attempt.solves[-1].end)
+
+    def keep(self, state: State) -> None:
+        self.taken += 1
+        self.state = state
+        for part in ("x", "q", "v", "w"):
+            getattr(self, part)[self.taken] = getattr(state, part)
+
+
+def _run(lanes: list[_Lane], options: SimulationOptions, threads: int, progress: Progress) -> None:
+    """Take all lanes to their ends."""
+    from implicit_geom.compiled import available
+
+    total = sum(len(lane.lengths) for lane in lanes)
+    with reporting(progress, total) as done:
+        if available():
+            from implicit_geom.compiled.lanes import run_lanes
+
+            run_lanes(lanes, options, threads, lambda: done(sum(lane.taken for lane in lanes)))
+            return
+        for lane in lanes:
+            while not lane.finished:
+                lane.step()
+            done(sum(lane.taken for lane in lanes))
+

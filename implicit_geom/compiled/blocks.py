@@ -1,0 +1,158 @@
+"""What the compiled step keeps in memory of a body and of a pair: named parts of one vector each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import casadi as ca
+
+from implicit_geom.pair import PairKind, Symbols
+
+
+class Block:
+    """Named parts of a vector: `at` says where each is."""
+
+    def __init__(self, sizes: Mapping[str, int]) -> None:
+        self.at: dict[str, slice] = {}
+        start = 0
+        for name, size in sizes.items():
+            self.at[name] = slice(start, start + size)
+            start += size
+        self.size = start
+
+    def symbol(self, name: str) -> Part:
+        return Part(self, ca.SX.sym(name, self.size))
+
+    def join(self, **values: ca.SX) -> ca.SX:
+        """The vector from its parts, given by name."""
+        parts = []
+        for name, where in self.at.items():
+            value = ca.densify(ca.SX(values[name]))
+            if value.numel() != where.stop - where.start:
+                raise ValueError(f"{name} has {value.numel()} numbers, not {where.stop - where.start}")
+            parts.append(ca.vec(value))
+        if set(values) != set(self.at):
+            raise ValueError(f"parts {sorted(set(values) ^ set(self.at))} are missing or unknown")
+        return ca.vertcat(*parts)
+
+
+class Part:
+    """A symbol of a block: `part["x"]` is an expression."""
+
+    def __init__(self, block: Block, value: ca.SX) -> None:
+        self.block, self.value = block, value
+
+    def __getitem__(self, name: str) -> ca.SX:
+        where = self.block.at[name]
+        return self.value[where] if where.stop > where.start else ca.SX(0, 1)
+
+    def matrix(self, name: str) -> ca.SX:
+        flat = self[name]
+        side = round(flat.numel() ** 0.5)
+        return ca.reshape(flat, side, side)
+
+
+def spins(dim: int) -> int:
+    return 3 if dim == 3 else 1
+
+
+def state(dim: int) -> Block:
+    """Pose and velocity of a body."""
+    return Block({"x": dim, "q": 4 if dim == 3 else 1, "v": dim, "w": spins(dim)})
+
+
+def constants(dim: int) -> Block:
+    """What no step changes of a body; masses are zero for a fixed one."""
+    velocities = dim + spins(dim)
+    return Block(
+        {
+            "mass": 1,
+            "inverse_mass": 1,
+            "inertia": spins(dim) ** 2,  # body axes, column-major
+            "inverse_inertia": spins(dim) ** 2,
+            "root": spins(dim) ** 2,  # (m J)^(-1/2)
+            "size": 1,
+            "reach": 1,
+            "load": velocities,  # force and torque, gravity included
+            "gravity": dim,
+            "up": dim,
+            "lowest": 1,  # height of the centre in the lowest configuration, where it is known
+            "lowest_known": 1,
+            "depth": 1,
+        }
+    )
+
+
+def derived(dim: int) -> Block:
+    """What a solve takes from a body's state at its start; zero for a fixed body but for R."""
+    return Block(
+        {
+            "R": dim * dim,
+            "speed": 1,
+            "pulled": 1,
+            "weight": 1 + spins(dim) ** 2,
+            "inverse_inertia": spins(dim) ** 2,  # world axes
+        }
+    )
+
+
+def pair_constants(kind: PairKind) -> Block:
+    """What no step changes of a pair."""
+    dim = kind.first.dim
+    return Block(
+        {
+            "L": 1,
+            "mu": 1,
+            "e": len(kind.components),
+            "com1": dim,
+            "com2": dim,
+            "theta1": kind.first.values.size,
+            "theta2": kind.second.values.size,
+            "sign": 1,  # -1 where the scene's order is (second, first)
+            "restitution": 1,
+            "thin": 1,  # the smaller thickness of the two bodies
+            "tolerance": 1,
+        }
+    )
+
+
+def warm(kind: PairKind) -> Block:
+    """A pair's unknowns at the end of the last solve, see `contact_group.WarmStart`; and its normal."""
+    dim = kind.first.dim
+    return Block({"u": kind.layout.size, "direction": dim, "m_c": 1, "h": 1, "n": dim})
+
+
+def start(kind: PairKind) -> Block:
+    """A pair at the start of a solve."""
+    return Block(
+        {"gap": 1, "normal_velocity": 1, "slip": 1, "touching": 1, "r2": kind.first.dim, "lag": 1, "U": 1}
+    )
+
+
+def end(kind: PairKind) -> Block:
+    """A pair at the end of stage 1, see `rattle_problem.EndContact`."""
+    dim, layout = kind.first.dim, kind.layout
+    vectors = {name: dim for name in ("r1", "r2", "n", "t", "o")}
+    return Block(
+        {
+            **vectors,
+            "gap": 1,
+            "multipliers": layout.first + layout.second,
+            "impulses": layout.size - layout.geometry,
+            "m_c": 1,
+            "sense": 1,
+            "active": 1,  # closed or touching: takes part in the velocity stage
+        }
+    )
+
+
+def record(dim: int) -> Block:
+    """A contact of a solve in the columns of `solves.contact_dtype`, flags as 0 or 1."""
+    vectors = {name: dim for name in ("point", "normal", "tangent", "binormal", "end_point")}
+    numbers = ("gap", "p_n", "p_t", "p_o", "p_r", "v_t", "v_o", "v_r", "impact", "lagged", "slid", "closed")
+    return Block({**vectors, **{name: 1 for name in numbers}})
+
+
+def parameters(kind: PairKind) -> Block:
+    """The parameter vector of a kind's equations."""
+    return Block({name: where.stop - where.start for name, where in Symbols(kind).at.items()})

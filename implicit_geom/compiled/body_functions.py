@@ -1,0 +1,181 @@
+"""The functions of one body in a compiled step, as SX: what `body`, `model` and `ledger` do with NumPy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import casadi as ca
+
+from implicit_geom import body, rotation
+from implicit_geom.compiled import blocks
+from implicit_geom.compiled.blocks import Block, Part
+
+SHARE = {"euler": 1.0, "position": 0.5, "velocity": 0.5}  # of the loads' impulse in a step
+TURN = 1e-60  # see `rotation.NO_ANGLE`
+
+
+@dataclass(frozen=True)
+class BodyFunctions:
+    """SX functions by name."""
+
+    functions: dict[str, ca.Function]
+    momentum: Block  # parameters of the momentum rows
+
+
+@lru_cache
+def body_functions(dim: int) -> BodyFunctions:
+    """All functions of a body in the plane or in space.
+
+    momentum_S  (nu, parameters) -> rows, Jacobian                        for each scheme S
+    momentum_rows_S  (nu, parameters) -> rows
+    prepare_S   (state, constants, h) -> derived, parameters, nu to start from
+    advance     (state, nu, h) -> state moved with nu
+    drift       (moved state, constants, h) -> state with the velocities that carry stage 1's momentum
+    energy      (start, end, constants, nu, h) -> see `ledger`
+    """
+    functions: dict[str, ca.Function] = {}
+    for scheme in SHARE:
+        both, at = body.momentum_rows(dim, scheme)
+        functions[f"momentum_{scheme}"] = both
+        inputs = both.sx_in()
+        functions[f"momentum_rows_{scheme}"] = ca.Function("rows", inputs, both.call(inputs)[:1])
+        momentum = Block({name: where.stop - where.start for name, where in at.items()})
+        functions[f"prepare_{scheme}"] = _prepare(dim, scheme, momentum)
+    functions["advance"] = _advance(dim)
+    functions["drift"] = _drift(dim)
+    functions["energy"] = _energy(dim)
+    return BodyFunctions(functions, momentum)
+
+
+def rotation_of(dim: int, s: Part) -> ca.SX:
+    """Rotation matrix, body to world."""
+    if dim == 2:
+        return rotation.planar_symbolic(s["q"])
+    w, v = s["q"][0], s["q"][1:]
+    return (1 - 2 * ca.sumsqr(v)) * ca.SX.eye(3) + 2 * v @ v.T + 2 * w * ca.skew(v)
+
+
+def _prepare(dim: int, scheme: str, momentum: Block) -> ca.Function:
+    """See `body.BodyRows.prepare`."""
+    s, k, h = blocks.state(dim).symbol("s"), blocks.constants(dim).symbol("k"), ca.SX.sym("h")
+    R = rotation_of(dim, s)
+    impulse = h * SHARE[scheme] * k["load"]
+    pulled = _length(impulse[:dim]) * k["inverse_mass"]
+    speed = _length(s["v"]) + k["size"] * _length(s["w"]) + pulled
+    speed = ca.fmax(speed, 1e-9 * k["size"] / ca.fabs(h))
+    v_free = s["v"] + impulse[:dim] * k["inverse_mass"]
+    K, J_inverse = k.matrix("root"), k.matrix("inverse_inertia")
+    if dim == 2:
+        inertia = k["inertia"]
+        values = {
+            "w_free": s["w"] + impulse[2] * J_inverse,
+            "gyration": ca.sqrt(inertia * k["inverse_mass"]),
+        }
+    else:
+        K, J_inverse = R @ K @ R.T, R @ J_inverse @ R.T
+        values = {
+            "h": h,
+            "R": R,
+            "J": k["inertia"],
+            "K": K,
+            "momentum": R @ (k.matrix("inertia") @ (R.T @ s["w"])) + impulse[3:],
+        }
+    p = momentum.join(U=speed, v_free=v_free, **values)
+    weight = ca.vertcat(k["inverse_mass"], ca.vec(K)) / speed
+    d = blocks.derived(dim).join(R=R, speed=speed, pulled=pulled, weight=weight, inverse_inertia=J_inverse)
+    return ca.Function("prepare", [s.value, k.value, h], [d, p, ca.vertcat(v_free, s["w"])])
+
+
+def _advance(dim: int) -> ca.Function:
+    """See `model.State.advanced`."""
+    s, h = blocks.state(dim).symbol("s"), ca.SX.sym("h")
+    nu = ca.SX.sym("nu", dim + blocks.spins(dim))
+    v, w = nu[:dim], nu[dim:]
+    if dim == 2:
+        q = s["q"] + h * w
+    else:
+        theta = h * w
+        angle = ca.sqrt(ca.sumsqr(theta) + TURN)
+        a, b = ca.cos(angle / 2), ca.sin(angle / 2) / angle * theta
+        c, d = s["q"][0], s["q"][1:]
+        q = ca.vertcat(a * c - ca.dot(b, d), a * d + c * b + ca.cross(b, d))
+        q = q / ca.sqrt(ca.sumsqr(q))
+    moved = blocks.state(dim).join(x=s["x"] + h * v, q=q, v=v, w=w)
+    return ca.Function("advance", [s.value, nu, h], [moved])
+
+
+def _drift(dim: int) -> ca.Function:
+    """See `body.drifted`."""
+    s, k, h = blocks.state(dim).symbol("s"), blocks.constants(dim).symbol("k"), ca.SX.sym("h")
+    w = s["w"] if dim == 2 else _drifted(rotation_of(dim, s), k, s["w"], h)
+    out = blocks.state(dim).join(x=s["x"], q=s["q"], v=s["v"], w=w)
+    return ca.Function("drift", [s.value, k.value, h], [out])
+
+
+def _drifted(R: ca.SX, k: Part, w: ca.SX, h: ca.SX) -> ca.SX:
+    """w' with J_W w' = D(-h w)^T J_W w."""
+    J, J_inverse = k.matrix("inertia"), k.matrix("inverse_inertia")
+    momentum = R @ (J @ (R.T @ w))
+    moved = rotation.tangent_inverse_symbolic(-h * w).T @ momentum
+    return R @ (J_inverse @ (R.T @ moved))
+
+
+def energies(dim: int) -> Block:
+    """What the guard needs of a body: energies in J, the kicks' mean velocities."""
+    velocities = dim + blocks.spins(dim)
+    return Block(
+        {
+            "change": 1,
+            "work": 1,
+            "above_start": 1,
+            "above_end": 1,
+            "kinetic": 1,
+            "lift": 1,
+            "rest": 1,
+            "turn": 1,
+            "mean1": velocities,
+            "mean2": velocities,
+        }
+    )
+
+
+def _energy(dim: int) -> ca.Function:
+    """Change of a body's energy in a RATTLE step and what it is measured by, see `ledger`."""
+    a, b = blocks.state(dim).symbol("a"), blocks.state(dim).symbol("b")
+    k, h = blocks.constants(dim).symbol("k"), ca.SX.sym("h")
+    nu = ca.SX.sym("nu", dim + blocks.spins(dim))
+    R = (rotation_of(dim, a), rotation_of(dim, b))
+    strength = _length(k["gravity"])
+    kinetic, above, potential = [], [], []
+    for s, turn in ((a, R[0]), (b, R[1])):
+        w = s["w"] if dim == 2 else turn.T @ s["w"]
+        kinetic.append((k["mass"] * ca.sumsqr(s["v"]) + ca.dot(w, k.matrix("inertia") @ w)) / 2)
+        potential.append(-k["mass"] * ca.dot(k["gravity"], s["x"]))
+        fall = ca.fmax(ca.dot(k["up"], s["x"]) - k["lowest"], 0)
+        fall = ca.if_else(k["lowest_known"] > 0, fall, k["depth"])
+        above.append(kinetic[-1] + k["mass"] * strength * fall)
+    left, right = nu, nu
+    if dim == 3:
+        left = ca.vertcat(nu[:3], _drifted(R[0], k, nu[3:], -h))
+        right = ca.vertcat(nu[:3], _drifted(R[1], k, nu[3:], h))
+    mean1 = (ca.vertcat(a["v"], a["w"]) + left) / 2
+    mean2 = (right + ca.vertcat(b["v"], b["w"])) / 2
+    applied = k["load"] - ca.vertcat(k["mass"] * k["gravity"], ca.SX.zeros(blocks.spins(dim)))
+    out = energies(dim).join(
+        change=kinetic[1] - kinetic[0] + potential[1] - potential[0],
+        work=h / 2 * ca.dot(applied, mean1 + mean2),
+        above_start=above[0],
+        above_end=above[1],
+        kinetic=kinetic[0],
+        lift=k["mass"] * strength * k["depth"],
+        rest=k["mass"] * (1e-9 * k["depth"] / h) ** 2,
+        turn=ca.fabs(h) * _length(a["w"]),
+        mean1=mean1,
+        mean2=mean2,
+    )
+    return ca.Function("energy", [a.value, b.value, k.value, nu, h], [out])
+
+
+def _length(y: ca.SX) -> ca.SX:
+    return ca.sqrt(ca.sumsqr(y))

@@ -1,0 +1,437 @@
+"""A scene's memory for the compiled march: arrays, tables of addresses, and back to the steppers' objects.
+
+Every array has a last axis of lanes. A lane is one scene; scenes in the lanes of one engine have the
+same bodies and pairs and differ in numbers only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from implicit_geom.broadphase import BroadPhase
+from implicit_geom.closest_points import halfspace_plane
+from implicit_geom.compiled import blocks
+from implicit_geom.compiled.body_functions import body_functions, energies
+from implicit_geom.compiled.library import body_code, march_code, pair_code
+from implicit_geom.compiled.march import EXTRAPOLATION, Numbers, Table
+from implicit_geom.compiled.pair_functions import PairFunctions
+from implicit_geom.compiled.solver import Group, Problem
+from implicit_geom.contact_group import WarmStart
+from implicit_geom.ledger import EnergyScale
+from implicit_geom.model import Model, Pair, State
+from implicit_geom.options import SimulationOptions
+from implicit_geom.pair import flat
+
+ALIGNMENT = 64  # bytes
+
+
+@dataclass(frozen=True)
+class Rows:
+    """What a march wrote: one row a solve, (solves, ...) each; `records` by stage and candidate."""
+
+    x: np.ndarray
+    q: np.ndarray
+    v: np.ndarray
+    w: np.ndarray
+    half: np.ndarray
+    iterations: np.ndarray
+    residual: np.ndarray
+    records: list[np.ndarray]  # by stage: (solves, contacts, numbers)
+
+
+class Engine:
+    """The compiled march of a stepper over scenes of one structure with one set of candidate pairs."""
+
+    def __init__(
+        self,
+        model: Model,
+        lanes: int,
+        options: SimulationOptions,
+        candidates: list[int],
+        chunk: int,
+        records: bool = True,
+    ) -> None:
+        self.model = model  # any scene of the structure
+        self.options = options
+        self.candidates = candidates
+        self.dim, self.lanes = model.dim, lanes
+        self.rattle = options.stepper != "implicit-euler"
+        self.parts = 5 if options.stepper == "implicit-rattle-4" else 1
+        self.velocities = model.dim + model.spins
+        self.chunk, self.records = chunk, records
+        self._kept: list[np.ndarray] = []  # arrays whose addresses the tables hold
+        self.body = body_code(self.dim, self.lanes)
+        self._march = march_code(self.dim, options.stepper, self.lanes).function("march", 1)
+        self.numbers = self._array(len(Numbers))
+        self._bodies()
+        self.order: list[int] = []  # candidates in the order of the groups
+        self.groups = self._groups()
+        self.table = np.zeros(len(Table), np.int64)
+        self._fill_table()
+
+    # ---- memory
+
+    def _array(self, *shape: int) -> np.ndarray:
+        """Numbers, one a lane, aligned for the processor's vectors."""
+        size = int(np.prod(shape)) * self.lanes
+        raw = np.zeros(size + ALIGNMENT // 8)
+        skip = (-raw.ctypes.data % ALIGNMENT) // 8
+        out = raw[skip : skip + size].reshape(*shape, self.lanes)
+        self._kept.append(out)
+        return out
+
+    def _whole(self, values: Any) -> np.ndarray:
+        out = np.ascontiguousarray(values, np.int64)
+        self._kept.append(out)
+        return out
+
+    def _bodies(self) -> None:
+        """Constants and states of all bodies."""
+        dim, B = self.dim, len(self.model.bodies)
+        self.state_block, self.constant_block = blocks.state(dim), blocks.constants(dim)
+        self.state = self._array(B, self.state_block.size)
+        self.next, self.saved = self._array(*self.state.shape[:2]), self._array(*self.state.shape[:2])
+        self.constants = self._array(B, self.constant_block.size)
+        derived = blocks.derived(dim)
+        self.derived, self.still = self._array(B, derived.size), self._array(B, derived.size)
+
+    def load(self, lane: int, model: Model, broad: BroadPhase) -> None:
+        """Give a lane a scene: everything that no step changes."""
+        self._fill_constants(model, lane)
+        state = model.initial_state()
+        at = blocks.derived(self.dim).at["R"]
+        for b in set(range(len(model.bodies))) - set(model.moving.tolist()):
+            for target in (self.derived, self.still):
+                target[b, at, lane] = flat(state.R[b])
+        for g in self.groups:
+            g.load(lane, model, broad)
+        for k, i in enumerate(self.others):
+            if broad.plane[i]:
+                n, offset = halfspace_plane(model.placed(state, model.pairs[i].first))
+                self.planes[k, :, lane] = [1.0, *n, offset]
+
+    def _fill_constants(self, model: Model, lane: int) -> None:
+        scale = EnergyScale(model)
+        loads = model.loads(0.0)
+        at = self.constant_block.at
+        for b in range(len(model.bodies)):
+            own = self.constants[b, :, lane]
+            reach = model.reach[b]
+            own[at["reach"]] = reach if np.isfinite(reach) else 0.0
+            own[at["size"]] = model.size[b] if np.isfinite(model.size[b]) else 1.0
+            if b not in model.moving:
+                continue
+            mass, J = model.mass[b], model.inertia[b]
+            values, vectors = np.linalg.eigh(J)
+            own[at["mass"]], own[at["inverse_mass"]] = mass, 1 / mass
+            own[at["inertia"]], own[at["inverse_inertia"]] = flat(J), flat(np.linalg.inv(J))
+            own[at["root"]] = flat((vectors / np.sqrt(mass * values)) @ vectors.T)
+            own[at["load"]] = loads[b]
+            own[at["gravity"]] = model.scene.gravity
+            own[at["depth"]] = scale.depth[b]
+            if scale.strength > 0:
+                own[at["up"]] = scale.up
+                known = np.isfinite(scale.lowest[b])
+                own[at["lowest_known"]] = known
+                own[at["lowest"]] = scale.lowest[b] if known else 0.0
+        self.numbers[Numbers.WEIGHT, lane] = scale.weight
+
+    def _groups(self) -> list[_Group]:
+        """Candidates by kind of pair, as in `StepProblem`."""
+        by_kind: dict[int, list[int]] = {}
+        for c in self.candidates:
+            by_kind.setdefault(id(self.model.pairs[c].kernel), []).append(c)
+        found = []
+        for members in by_kind.values():
+            found.append(_Group(self, members))
+            self.order += members
+        return found
+
+    # ---- tables
+
+    def _fill_table(self) -> None:
+        model, dim, nv = self.model, self.dim, self.velocities
+        B, moving = len(model.bodies), model.moving
+        self.nu = self._array(B, nv)
+        stages = ["position", "velocity"] if self.rattle else ["euler"]
+        problems = [self._problem(scheme) for scheme in stages]
+        self.history = self._array(self.parts, len(EXTRAPOLATION), int(problems[0][Problem.SIZE]))
+        others = self._others()
+        contacts = len(self.order) * self.record_size if self.records else 0
+        self.stride = B * (self.state_block.size + nv) + 2 + len(stages) * contacts
+        self.rows = self._array(self.chunk * self.parts, self.stride)
+        longest = max(self.state_block.size, 64)
+        entries = {
+            Table.BODIES: B,
+            Table.MOVING_COUNT: moving.size,
+            Table.MOVING: self._whole(moving),
+            Table.STATE: self.state,
+            Table.NEXT: self.next,
+            Table.SAVED: self.saved,
+            Table.CONSTANTS: self.constants,
+            Table.DERIVED: self.derived,
+            Table.STILL: self.still,
+            Table.FREE: self._array(B, nv),
+            Table.PRESSED: self._array(B),
+            Table.NU: self.nu,
+            Table.ENERGY: self._array(B, energies(dim).size),
+            Table.STAGE_1: problems[0],
+            Table.STAGE_2: problems[-1],
+            **others,
+            Table.NEAR: self.body.address("near"),
+            Table.ADVANCE: self.body.address("advance"),
+            Table.DRIFT: self.body.address("drift"),
+            Table.ENERGIES: self.body.address("energy"),
+            Table.WORK: self.body.address("work"),
+            Table.MODE: self.body.address("mode"),
+            Table.NUMBERS: self.numbers,
+            Table.STEPS: self.chunk,
+            Table.SOLVE_ROWS: self.rows,
+            Table.SOLVE_STRIDE: self.stride,
+            Table.SCRATCH: self._array(longest),
+            Table.RECORDS: int(self.records),
+            Table.HISTORY: self.history,
+        }
+        _fill(self.table, entries)
+
+    @property
+    def record_size(self) -> int:
+        return blocks.record(self.dim).size
+
+    def _problem(self, scheme: str) -> np.ndarray:
+        """The table of a system of equations; its unknowns are laid out as in `StepProblem`."""
+        nv, nb = self.velocities, self.model.moving.size
+        slot = {int(b): i for i, b in enumerate(self.model.moving)}
+        start = nv * nb
+        positions = []
+        for g in self.groups:
+            size = g.layout(scheme).size
+            gather, scatter = [], []
+            for pair in g.pairs:
+                own = np.arange(start, start + size)
+                ends = zip((pair.first, pair.second), g.kind.moves, strict=True)
+                bodies = [nv * slot[b] + np.arange(nv) for b, move in ends if move]
+                gather.append(np.concatenate([*bodies, own]))
+                scatter.append(np.concatenate([own, *bodies]))
+                start += size
+            positions.append((np.array(gather), np.array(scatter)))
+        N = start
+        shift, tolerance = self._array(N), self._array(N)
+        tolerance[:] = self.options.tolerance
+        tables = np.zeros((max(len(self.groups), 1), len(Group)), np.int64)
+        for g, (gather, scatter), table in zip(self.groups, positions, tables, strict=False):
+            g.fill(table, scheme, gather, scatter, N)
+            own = gather[:, gather.shape[1] - g.layout(scheme).size :]
+            shift[own] = g.functions.shift(scheme)[None, :, None]
+        stride = body_functions(self.dim).momentum.size
+        sizes = [g.notes[f"linear_{scheme}"] for g in self.groups]
+        entries = {
+            Problem.BODIES: nb,
+            Problem.SIZE: N,
+            Problem.GROUPS: len(self.groups),
+            Problem.GROUP_TABLES: self._whole(tables),
+            Problem.MOMENTUM: self.body.address(f"momentum_{scheme}"),
+            Problem.MOMENTUM_PARAMETERS: self._array(nb, stride),
+            Problem.MOMENTUM_STRIDE: stride,
+            Problem.PREPARE: self.body.address(f"prepare_{scheme}"),
+            Problem.Z: self._array(N),
+            Problem.F: self._array(N),
+            Problem.J: self._array(N, N),
+            Problem.DZ: self._array(N),
+            Problem.TRIAL: self._array(N),
+            Problem.SHIFT: shift,
+            Problem.TOLERANCE: tolerance,
+            Problem.INPUTS: self._array(max([nv, *(s["inputs"] for s in sizes)])),
+            Problem.ROWS: self._array(max([nv, *(s["rows"] for s in sizes)])),
+            Problem.ENTRIES: self._array(max([nv * nv, *(len(s["row"]) for s in sizes)])),
+            Problem.REPORT: self._array(3),
+            Problem.H: self.numbers[Numbers.H :],
+            Problem.MOMENTUM_ROWS: self.body.address(f"momentum_rows_{scheme}"),
+            Problem.PIVOTS: self._whole(np.zeros(N)),
+            Problem.SWAPS: self._array(N, N) if self.lanes > 1 else self._array(1),
+        }
+        table = np.zeros(len(Problem), np.int64)
+        self._kept.append(table)
+        return _fill(table, entries)
+
+    def _others(self) -> dict[Table, Any]:
+        """Pairs that are no candidates: bounds on their distance are checked after every solve."""
+        chosen = set(self.candidates)
+        rest = [i for i in range(len(self.model.pairs)) if i not in chosen]
+        self.others, self.planes = rest, self._array(max(len(rest), 1), 2 + self.dim)
+        return {
+            Table.OTHERS_COUNT: len(rest),
+            Table.OTHERS_FIRST: self._whole([self.model.pairs[i].first for i in rest]),
+            Table.OTHERS_SECOND: self._whole([self.model.pairs[i].second for i in rest]),
+            Table.OTHERS_PLANE: self.planes,
+        }
+
+    # ---- running
+
+    def put(self, lane: int, state: State, warm: dict[int, WarmStart], normals: dict[int, np.ndarray]) -> None:
+        """Set a lane's state and warm starts."""
+        at = self.state_block.at
+        own = self.state[:, :, lane]
+        own[:, at["x"]], own[:, at["v"]], own[:, at["w"]] = state.x, state.v, state.w
+        own[:, at["q"]] = state.q if self.dim == 3 else state.q[:, None]
+        self.next[:, :, lane] = own
+        self.numbers[Numbers.KNOWN, lane] = 0.0
+        for g in self.groups:
+            g.put(lane, warm, normals)
+
+    def warm(self, lane: int) -> tuple[dict[int, WarmStart], dict[int, np.ndarray]]:
+        """A lane's warm starts and normals."""
+        warm: dict[int, WarmStart] = {}
+        normals: dict[int, np.ndarray] = {}
+        for g in self.groups:
+            g.take(lane, warm, normals)
+        return warm, normals
+
+    def run(self, wanted: np.ndarray, h: float) -> np.ndarray:
+        """Take up to `wanted` (lanes,) steps of length h; how many each lane took."""
+        n = self.numbers
+        n[Numbers.STEP], n[Numbers.GUARD] = h, self.options.energy_guard
+        n[Numbers.LEFT], n[Numbers.TAKEN], n[Numbers.WANTED] = 0.0, 0.0, wanted
+        self._march(self.table.ctypes.data)
+        return np.asarray(n[Numbers.TAKEN], int)
+
+    def read(self, lane: int, steps: int) -> Rows:
+        """What the last run wrote for a lane in its first `steps` steps."""
+        B, nv, at = len(self.model.bodies), self.velocities, self.state_block.at
+        rows = np.ascontiguousarray(self.rows[: steps * self.parts, :, lane])
+        states = rows[:, : B * self.state_block.size].reshape(len(rows), B, -1)
+        used = B * self.state_block.size
+        half = rows[:, used : used + B * nv].reshape(len(rows), B, nv)
+        used += B * nv
+        size, contacts = self.record_size, len(self.order)
+        records = []
+        for stage in range(2 if self.rattle else 1) if self.records else ():
+            first = used + 2 + stage * contacts * size
+            records.append(rows[:, first : first + contacts * size].reshape(len(rows), contacts, size))
+        q = states[:, :, at["q"]]
+        return Rows(
+            states[:, :, at["x"]],
+            q if self.dim == 3 else q[:, :, 0],
+            states[:, :, at["v"]],
+            states[:, :, at["w"]],
+            half,
+            rows[:, used],
+            rows[:, used + 1],
+            records,
+        )
+
+
+class _Group:
+    """The candidate pairs of one kind."""
+
+    def __init__(self, engine: Engine, members: list[int]) -> None:
+        self.engine, self.members = engine, members
+        self.pairs: list[Pair] = [engine.model.pairs[c] for c in members]
+        self.functions = PairFunctions(self.pairs[0].kernel)
+        self.kind = self.functions.kind
+        self.code = pair_code(self.kind, engine.rattle, engine.lanes)
+        self.notes = self.code.notes
+        n, f = len(members), self.functions
+        self.warm, self.next_warm, self.saved_warm = (engine._array(n, f.warm.size) for _ in range(3))
+        self.start, self.end = engine._array(n, f.start.size), engine._array(n, f.end.size)
+        self.records = [engine._array(n, f.record.size) for _ in range(2)]
+        self.modes = engine._array(n)
+        self.constants = engine._array(n, f.constants.size)
+
+    def load(self, lane: int, model: Model, broad: BroadPhase) -> None:
+        """Everything that no step changes."""
+        for i, c in enumerate(self.members):
+            self._fill_constants(model, c, self.constants[i, :, lane], broad)
+
+    def layout(self, scheme: str) -> Any:
+        return replace(self.kind, scheme=scheme).layout
+
+    def _fill_constants(self, model: Model, c: int, own: np.ndarray, broad: BroadPhase) -> None:
+        at, pair = self.functions.constants.at, model.pairs[c]
+        size = min(model.size[pair.first], model.size[pair.second])
+        thickness = min(broad.thickness[pair.first], broad.thickness[pair.second])
+        values = {
+            "L": size if np.isfinite(size) else 1.0,
+            "mu": pair.law.mu,
+            "e": [getattr(pair.law, f"e_{name}") for name in self.kind.components],
+            "com1": model.com[pair.first],
+            "com2": model.com[pair.second],
+            "theta1": model.bodies[pair.first].shape.values,
+            "theta2": model.bodies[pair.second].shape.values,
+            "sign": -1.0 if pair.swapped else 1.0,
+            "restitution": pair.law.restitution,
+            "thin": thickness if np.isfinite(thickness) else 1e300,
+            "tolerance": self.engine.options.tolerance,
+        }
+        for name, value in values.items():
+            own[at[name]] = value
+
+    def fill(self, table: np.ndarray, scheme: str, gather: np.ndarray, scatter: np.ndarray, N: int) -> None:
+        """The group's table for one of the two problems."""
+        engine, notes, layout = self.engine, self.notes[f"linear_{scheme}"], self.layout(scheme)
+        row, column = np.array(notes["row"], int), np.array(notes["column"], int)
+        places = scatter[:, row] * N + gather[:, column]
+        size = blocks.parameters(replace(self.kind, scheme=scheme)).size
+        stage_2 = scheme == "velocity"
+        entries = {
+            Group.COUNT: len(self.members),
+            Group.INPUTS: notes["inputs"],
+            Group.ROWS: notes["rows"],
+            Group.ENTRIES: len(row),
+            Group.OWN: layout.size,
+            Group.POINT: layout.at["r"].stop,
+            Group.LINEAR: self.code.address(f"linear_{scheme}"),
+            Group.PREPARE: self.code.address(f"prepare_{scheme}"),
+            Group.FINISH: self.code.address(f"finish_{scheme}"),
+            Group.GATHER: engine._whole(gather),
+            Group.SCATTER: engine._whole(scatter),
+            Group.PLACES: engine._whole(places),
+            Group.PARAMETERS: engine._array(len(self.members), size),
+            Group.N_PARAMETERS: size,
+            Group.FIRST: engine._whole([p.first for p in self.pairs]),
+            Group.SECOND: engine._whole([p.second for p in self.pairs]),
+            Group.CONSTANTS: self.constants,
+            Group.N_CONSTANTS: self.functions.constants.size,
+            Group.WARM: self.warm,
+            Group.NEXT_WARM: self.next_warm,
+            Group.SAVED_WARM: self.saved_warm,
+            Group.N_WARM: self.functions.warm.size,
+            Group.START: self.start,
+            Group.N_START: self.functions.start.size,
+            Group.END: self.end,
+            Group.N_END: self.functions.end.size,
+            Group.ACTIVE: self.functions.end.at["active"].start if stage_2 else -1,
+            Group.RECORD: self.records[1 if stage_2 else 0],
+            Group.N_RECORD: self.functions.record.size,
+            Group.IMPULSE: layout.at["P_n"].start,
+            Group.MODES: self.modes,
+            Group.SIGN: self.functions.constants.at["sign"].start,
+            Group.ROWS_ALONE: self.code.address(f"rows_{scheme}"),
+        }
+        _fill(table, entries)
+
+    def put(self, lane: int, warm: dict[int, WarmStart], normals: dict[int, np.ndarray]) -> None:
+        at = self.functions.warm.at
+        for i, c in enumerate(self.members):
+            own, start = self.warm[i, :, lane], warm[c]
+            own[at["u"]], own[at["direction"]] = start.unknowns, start.direction
+            own[at["m_c"]], own[at["h"]] = start.m_c, start.h
+            own[at["n"]] = normals.get(c, 0.0)
+
+    def take(self, lane: int, warm: dict[int, WarmStart], normals: dict[int, np.ndarray]) -> None:
+        at = self.functions.warm.at
+        for i, c in enumerate(self.members):
+            own = self.warm[i, :, lane]
+            direction, m_c, h = own[at["direction"]].copy(), own[at["m_c"]], own[at["h"]]
+            warm[c] = WarmStart(own[at["u"]].copy(), direction, float(m_c[0]), float(h[0]))
+            normals[c] = own[at["n"]].copy()
+
+
+def _fill(table: np.ndarray, entries: dict[Any, Any]) -> np.ndarray:
+    """Write numbers, and addresses of arrays, to their slots."""
+    for slot, value in entries.items():
+        table[slot] = value.ctypes.data if isinstance(value, np.ndarray) else value
+    return table

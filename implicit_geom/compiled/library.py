@@ -1,0 +1,62 @@
+"""Which functions are compiled together: those of a kind of pair, those of bodies, the march of a stepper."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import casadi as ca
+from llvmlite import ir
+
+from implicit_geom.compiled.body_functions import body_functions
+from implicit_geom.compiled.lowering import lower
+from implicit_geom.compiled.march import Layout, emit_march
+from implicit_geom.compiled.objects import Code, load
+from implicit_geom.compiled.pair_functions import PairFunctions, shared_functions
+from implicit_geom.kernel import pair_kernel
+from implicit_geom.pair import PairKind
+
+
+def pair_code(kind: PairKind, rattle: bool, lanes: int) -> Code:
+    """The functions of a kind of pair, see `PairFunctions.functions`."""
+    kind = replace(kind, scheme="euler")
+
+    def make() -> tuple[ir.Module, dict[str, Any]]:
+        return _lowered("pair", PairFunctions(pair_kernel(kind)).functions(rattle), lanes)
+
+    return load(f"pair {kind.key!r} rattle={rattle} lanes={lanes}", make)
+
+
+def body_code(dim: int, lanes: int) -> Code:
+    """The functions of a body, and those that all pairs share."""
+
+    def make() -> tuple[ir.Module, dict[str, Any]]:
+        return _lowered("body", {**body_functions(dim).functions, **shared_functions(dim)}, lanes)
+
+    return load(f"body dim={dim} lanes={lanes}", make)
+
+
+def march_code(dim: int, stepper: str, lanes: int) -> Code:
+    """The function `march` of a stepper."""
+
+    def make() -> tuple[ir.Module, dict[str, Any]]:
+        return emit_march(Layout(dim, lanes), stepper).ir, {}
+
+    return load(f"march dim={dim} {stepper} lanes={lanes}", make)
+
+
+def _lowered(name: str, functions: dict[str, ca.Function], lanes: int) -> tuple[ir.Module, dict[str, Any]]:
+    """A module of functions; its notes hold the sparsity of each Jacobian."""
+    module = ir.Module(name)
+    notes = {}
+    for label, function in functions.items():
+        lower(module, label, function, lanes)
+        if label.startswith("linear"):
+            pattern = function.sparsity_out(1)
+            notes[label] = {
+                "inputs": function.nnz_in(0),
+                "rows": function.nnz_out(0),
+                "row": pattern.row(),
+                "column": pattern.get_col(),
+            }
+    return module, notes

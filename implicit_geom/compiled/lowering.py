@@ -1,0 +1,190 @@
+"""CasADi's SX functions as LLVM code.
+
+An SX function is a list of scalar instructions. Each becomes one LLVM instruction on numbers of the
+type that the caller chooses: `double`, or a vector of doubles, one lane a scene. The function
+
+    void name(T* in_0, ..., T* out_0, ...)
+
+reads and writes the structural nonzeros of its inputs and outputs, in CasADi's order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import casadi as ca
+from llvmlite import ir
+
+Emit = Callable[..., Any]
+
+# instructions that a library call or an intrinsic of LLVM takes
+INTRINSICS = {
+    ca.OP_SQRT: "sqrt",
+    ca.OP_SIN: "sin",
+    ca.OP_COS: "cos",
+    ca.OP_EXP: "exp",
+    ca.OP_LOG: "log",
+    ca.OP_POW: "pow",
+    ca.OP_CONSTPOW: "pow",
+    ca.OP_FABS: "fabs",
+    ca.OP_FLOOR: "floor",
+    ca.OP_CEIL: "ceil",
+    ca.OP_COPYSIGN: "copysign",
+}
+LIBRARY = {
+    ca.OP_TAN: "tan",
+    ca.OP_ASIN: "asin",
+    ca.OP_ACOS: "acos",
+    ca.OP_ATAN: "atan",
+    ca.OP_ATAN2: "atan2",
+    ca.OP_SINH: "sinh",
+    ca.OP_COSH: "cosh",
+    ca.OP_TANH: "tanh",
+}
+COMPARISONS = {ca.OP_LT: "<", ca.OP_LE: "<=", ca.OP_EQ: "==", ca.OP_NE: "!="}
+DOUBLE = ir.DoubleType()
+POINTER = ir.PointerType()
+FAST = ("contract",)  # a * b + c may be rounded once; nothing may be reordered
+
+
+def number(lanes: int) -> ir.Type:
+    """The type of a number: one lane a scene."""
+    return DOUBLE if lanes == 1 else ir.VectorType(DOUBLE, lanes)
+
+
+def constant(value: float, lanes: int) -> ir.Constant:
+    return ir.Constant(number(lanes), value if lanes == 1 else [value] * lanes)
+
+
+def intrinsic(module: ir.Module, name: str, lanes: int, arguments: int) -> ir.Function:
+    """llvm.name for the number type."""
+    kind = number(lanes)
+    suffix = "f64" if lanes == 1 else f"v{lanes}f64"
+    return _declared(module, f"llvm.{name}.{suffix}", ir.FunctionType(kind, [kind] * arguments))
+
+
+def lower(module: ir.Module, name: str, function: ca.Function, lanes: int = 1) -> ir.Function:
+    """Add an SX function to a module."""
+    arguments = function.n_in() + function.n_out()
+    target = ir.Function(module, ir.FunctionType(ir.VoidType(), [POINTER] * arguments), name)
+    target.attributes.add("nounwind")
+    for argument in target.args:
+        argument.add_attribute("noalias")
+    builder = ir.IRBuilder(target.append_basic_block())
+    _Lowering(builder, function, lanes).run()
+    builder.ret_void()
+    return target
+
+
+class _Lowering:
+    """The state of one translation: which value each of CasADi's work registers holds."""
+
+    def __init__(self, builder: ir.IRBuilder, function: ca.Function, lanes: int) -> None:
+        self.b = builder
+        self.f = function
+        self.lanes = lanes
+        self.T = number(lanes)
+        self.work: dict[int, Any] = {}
+        self.truths: dict[int, Any] = {}  # comparisons: the same register as a truth value
+        self.zero, self.one = constant(0.0, lanes), constant(1.0, lanes)
+
+    def run(self) -> None:
+        f, n_in = self.f, self.f.n_in()
+        for k in range(f.n_instructions()):
+            op, out, arguments = f.instruction_id(k), f.instruction_output(k), f.instruction_input(k)
+            if op == ca.OP_INPUT:
+                self._keep(out[0], self.b.load(self._at(arguments[0], arguments[1]), typ=self.T))
+            elif op == ca.OP_OUTPUT:
+                self.b.store(self.work[arguments[0]], self._at(n_in + out[0], out[1]))
+            elif op == ca.OP_CONST:
+                self._keep(out[0], constant(f.instruction_constant(k), self.lanes))
+            else:
+                self._compute(op, out[0], arguments)
+
+    def _at(self, argument: int, element: int) -> Any:
+        pointer = self.b.function.args[argument]
+        return self.b.gep(pointer, [ir.Constant(ir.IntType(64), element)], source_etype=self.T)
+
+    def _keep(self, register: int, value: Any, truth: Any = None) -> None:
+        self.work[register] = value
+        if truth is None:
+            self.truths.pop(register, None)
+        else:
+            self.truths[register] = truth
+
+    def _truth(self, register: int) -> Any:
+        if register in self.truths:
+            return self.truths[register]
+        return self.b.fcmp_unordered("!=", self.work[register], self.zero)
+
+    def _compute(self, op: int, out: int, arguments: list[int]) -> None:
+        b = self.b
+        if op in COMPARISONS or op in (ca.OP_NOT, ca.OP_AND, ca.OP_OR):
+            truth = self._compare(op, arguments)
+            self._keep(out, b.select(truth, self.one, self.zero), truth)
+            return
+        if op == ca.OP_IF_ELSE_ZERO:
+            self._keep(out, b.select(self._truth(arguments[0]), self.work[arguments[1]], self.zero))
+            return
+        values = [self.work[a] for a in arguments]
+        self._keep(out, self._arithmetic(op, values))
+
+    def _compare(self, op: int, arguments: list[int]) -> Any:
+        b = self.b
+        if op in COMPARISONS:
+            ordered = b.fcmp_unordered if op == ca.OP_NE else b.fcmp_ordered
+            return ordered(COMPARISONS[op], *(self.work[a] for a in arguments))
+        if op == ca.OP_NOT:
+            return b.not_(self._truth(arguments[0]))
+        both = [self._truth(a) for a in arguments]
+        return b.and_(*both) if op == ca.OP_AND else b.or_(*both)
+
+    def _arithmetic(self, op: int, values: list[Any]) -> Any:
+        b, x = self.b, values[0]
+        y = values[-1]
+        simple: dict[int, Emit] = {
+            ca.OP_ASSIGN: lambda: x,
+            ca.OP_ADD: lambda: b.fadd(x, y, flags=FAST),
+            ca.OP_SUB: lambda: b.fsub(x, y, flags=FAST),
+            ca.OP_MUL: lambda: b.fmul(x, y, flags=FAST),
+            ca.OP_DIV: lambda: b.fdiv(x, y, flags=FAST),
+            ca.OP_NEG: lambda: b.fneg(x),
+            ca.OP_SQ: lambda: b.fmul(x, x, flags=FAST),
+            ca.OP_TWICE: lambda: b.fadd(x, x, flags=FAST),
+            ca.OP_INV: lambda: b.fdiv(self.one, x, flags=FAST),
+            ca.OP_FMIN: lambda: b.select(b.fcmp_ordered("<", x, y), x, y),
+            ca.OP_FMAX: lambda: b.select(b.fcmp_ordered(">", x, y), x, y),
+            ca.OP_SIGN: lambda: self._sign(x),
+        }
+        if op in simple:
+            return simple[op]()
+        if op in INTRINSICS:
+            return b.call(intrinsic(b.module, INTRINSICS[op], self.lanes, len(values)), values)
+        if op in LIBRARY:
+            return self._library(LIBRARY[op], values)
+        raise NotImplementedError(f"CasADi instruction {op} has no translation")
+
+    def _sign(self, x: Any) -> Any:
+        b = self.b
+        positive = b.select(b.fcmp_ordered(">", x, self.zero), self.one, self.zero)
+        negative = b.select(b.fcmp_ordered("<", x, self.zero), self.one, self.zero)
+        return b.fsub(positive, negative)
+
+    def _library(self, name: str, values: list[Any]) -> Any:
+        """A function of the C library, lane by lane."""
+        b = self.b
+        called = _declared(b.module, name, ir.FunctionType(DOUBLE, [DOUBLE] * len(values)))
+        if self.lanes == 1:
+            return b.call(called, values)
+        out = ir.Constant(self.T, ir.Undefined)
+        for lane in range(self.lanes):
+            index = ir.Constant(ir.IntType(32), lane)
+            out = b.insert_element(out, b.call(called, [b.extract_element(v, index) for v in values]), index)
+        return out
+
+
+def _declared(module: ir.Module, name: str, kind: ir.FunctionType) -> ir.Function:
+    if name in module.globals:
+        return module.globals[name]
+    return ir.Function(module, kind, name)

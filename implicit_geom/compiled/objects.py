@@ -1,0 +1,149 @@
+"""Compiled code, kept on disk.
+
+An object file is found by the hash of what it was made from: a name, the sources of this package, the
+versions of CasADi and LLVM, and the processor. It is written under another name and then renamed, so
+that readers see a whole file or none; a file that was damaged all the same is made again.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Callable
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import casadi as ca
+import llvmlite
+import llvmlite.binding as llvm
+import platformdirs
+from llvmlite import ir
+
+LEVEL = 2  # of optimisation
+FOLDER = "IMPLICIT_GEOM_CACHE"  # environment variable: where to keep object files
+
+
+class Code:
+    """Loaded machine code: addresses of functions by name, and what was kept with them."""
+
+    def __init__(self, data: bytes, notes: dict[str, Any]) -> None:
+        self.notes = notes
+        machine = _machine()
+        self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
+        self._engine.add_object_file(llvm.ObjectFileRef.from_data(data))
+        self._engine.finalize_object()
+
+    def address(self, name: str) -> int:
+        found = self._engine.get_function_address(name)
+        if not found:
+            raise KeyError(f"compiled code has no function {name!r}")
+        return int(found)
+
+    def function(self, name: str, arguments: int) -> Callable[..., int]:
+        """A callable of addresses; Python's lock is released while it runs."""
+        kind = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * arguments)
+        return kind(self.address(name))
+
+
+def load(name: str, make: Callable[[], tuple[ir.Module, dict[str, Any]]]) -> Code:
+    """The code called `name`, from this process, from disk, or made and kept."""
+    if name not in _LOADED:
+        _LOADED[name] = _load(name, make)
+    return _LOADED[name]
+
+
+_LOADED: dict[str, Code] = {}
+
+
+def _load(name: str, make: Callable[[], tuple[ir.Module, dict[str, Any]]]) -> Code:
+    path = folder() / f"{_digest(name)}.o"
+    found = _read(path)
+    if found is not None:
+        return Code(*found)
+    module, notes = make()
+    data = _compile(module)
+    _write(path, data, notes)
+    return Code(data, notes)
+
+
+def folder() -> Path:
+    """Where object files are kept."""
+    given = os.environ.get(FOLDER)
+    return Path(given) if given else Path(platformdirs.user_cache_dir("implicit-geom"))
+
+
+def _compile(module: ir.Module) -> bytes:
+    parsed = llvm.parse_assembly(str(module))
+    parsed.verify()
+    machine = _machine()
+    options = llvm.create_pipeline_tuning_options(speed_level=LEVEL)
+    builder = llvm.create_pass_builder(machine, options)
+    builder.getModulePassManager().run(parsed, builder)
+    return bytes(machine.emit_object(parsed))
+
+
+@cache
+def _processor() -> tuple[str, str]:
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    return llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
+
+
+def _machine() -> llvm.TargetMachine:
+    cpu, features = _processor()
+    target = llvm.Target.from_default_triple()
+    return target.create_target_machine(cpu=cpu, features=features, opt=LEVEL, jit=True)
+
+
+@cache
+def _made_from() -> str:
+    """The sources of this package and the versions of everything else that decides the code."""
+    import implicit_geom
+    import shapes
+
+    digest = hashlib.sha256()
+    for package in (implicit_geom, shapes):
+        root = Path(str(package.__file__)).parent
+        for path in sorted(root.rglob("*.py")):
+            digest.update(path.relative_to(root).as_posix().encode())
+            digest.update(path.read_bytes())
+    versions = (ca.__version__, llvmlite.__version__, llvm.llvm_version_info, _processor(), LEVEL)
+    digest.update(repr(versions).encode())
+    return digest.hexdigest()
+
+
+def _digest(name: str) -> str:
+    return hashlib.sha256(f"{name}\n{_made_from()}".encode()).hexdigest()
+
+
+def _read(path: Path) -> tuple[bytes, dict[str, Any]] | None:
+    """A kept object file and its notes; None where there is none, or a damaged one."""
+    try:
+        head, rest = path.read_bytes().split(b"\n", 1)
+        if hashlib.sha256(rest).hexdigest().encode() != head:
+            return None
+        notes, data = rest.split(b"\n", 1)
+        return data, json.loads(notes)
+    except (OSError, ValueError):
+        return None
+
+
+def _write(path: Path, data: bytes, notes: dict[str, Any]) -> None:
+    """Keep an object file; where nothing can be written, nothing is kept."""
+    rest = json.dumps(notes).encode() + b"\n" + data
+    name = None
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(prefix=".", dir=path.parent)
+        with os.fdopen(handle, "wb") as file:
+            file.write(hashlib.sha256(rest).hexdigest().encode() + b"\n" + rest)
+        os.replace(name, path)
+    except OSError:
+        if name is not None:
+            with suppress(OSError):
+                os.unlink(name)

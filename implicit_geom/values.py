@@ -1,0 +1,101 @@
+"""Scenes that differ in values: one scene and arrays for some of its fields, named as in a scene file."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from implicit_geom.errors import SceneError
+from implicit_geom.options import hint
+from implicit_geom.scene import Scene
+from implicit_geom.scenefile import read_scene, to_dict
+
+
+def variants(scene: Scene, values: Mapping[str, Any]) -> list[Scene]:
+    """One scene for every row of the arrays, which all have the same length.
+
+    A name is a path in a scene file: "bodies.egg.shape.a", "bodies.egg.mass", "bodies.egg.velocity",
+    "friction.mu", "gravity". An inertia or a centre of mass that follows from shape and mass follows the
+    new ones.
+    """
+    count = _count(values)
+    if not scene.constant_loads:
+        raise SceneError("scene: loads that are functions of time cannot be part of a batch; use simulate")
+    plain = to_dict(scene)
+    for name in {path.split(".")[1] for path in values if path.startswith("bodies.")}:
+        _forget_derived(scene, plain, name)
+    for path in values:
+        _find(plain, path)
+    out = []
+    for i in range(count):
+        changed = copy.deepcopy(plain)
+        for path, array in values.items():
+            table, key = _find(changed, path)
+            table[key] = np.asarray(array)[i].tolist()
+        try:
+            out.append(read_scene(changed)[0])
+        except ValueError as error:
+            raise type(error)(f"values, row {i}: {error}") from None
+    return out
+
+
+def _count(values: Mapping[str, Any]) -> int:
+    if not isinstance(values, Mapping) or not values:
+        raise SceneError('values must name at least one field, such as {"friction.mu": [0.2, 0.4]}')
+    lengths = {}
+    for path, array in values.items():
+        if not isinstance(path, str):
+            raise SceneError(f"values: {path!r} must be a text such as 'bodies.egg.mass'")
+        try:
+            numbers = np.asarray(array, float)
+        except (TypeError, ValueError):
+            raise SceneError(f"values[{path!r}] must be an array of numbers") from None
+        if numbers.ndim == 0:
+            raise SceneError(f"values[{path!r}] = {array!r} must be an array, one row a scene")
+        lengths[path] = len(numbers)
+    if len(set(lengths.values())) > 1:
+        told = ", ".join(f"{path} has {n}" for path, n in lengths.items())
+        raise SceneError(f"values: all arrays need the same number of rows; {told}")
+    count = next(iter(lengths.values()))
+    if count == 0:
+        raise SceneError("values: the arrays are empty; give at least one row")
+    return count
+
+
+def _find(plain: dict[str, Any], path: str) -> tuple[dict[str, Any], str]:
+    """The table that holds a field, and its key there."""
+    *tables, key = path.split(".")
+    here, walked = plain, ""
+    for name in tables:
+        if not isinstance(here.get(name), dict):
+            known = [k for k, v in here.items() if isinstance(v, dict)]
+            raise SceneError(f"values[{path!r}]: there is no {walked + name!r}{hint(name, known)}")
+        here, walked = here[name], f"{walked}{name}."
+    allowed = _keys(here, walked)
+    if key not in allowed:
+        raise SceneError(f"values[{path!r}]: {walked or 'the scene'} has no {key!r}{hint(key, allowed)}")
+    return here, key
+
+
+def _keys(table: dict[str, Any], where: str) -> list[str]:
+    """Fields that may vary: numbers and vectors."""
+    if where == "friction.":
+        return ["mu", "e_t", "e_o", "e_r", "restitution"]
+    keys = [k for k, v in table.items() if isinstance(v, int | float | list) and not isinstance(v, bool)]
+    if where.startswith("bodies.") and where.count(".") == 2:
+        keys += [k for k in ("com", "inertia") if "mass" in table and k not in keys]
+    return [k for k in keys if k != "dim"]
+
+
+def _forget_derived(scene: Scene, plain: dict[str, Any], name: str) -> None:
+    """Leave out the mass properties that follow from a body's shape and mass."""
+    body = scene.bodies.get(name)
+    if body is None or body.fixed:
+        return
+    shape = body.shape
+    derived = np.atleast_2d(shape.inertia(body.mass))
+    if np.array_equal(body.com, shape.com) and np.array_equal(body.inertia, derived):
+        del plain["bodies"][name]["com"], plain["bodies"][name]["inertia"]
