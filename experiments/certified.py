@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from experiments.check import Check, at_most
-from implicit_geom.certificate import geometry_residual, step_residuals
+from implicit_geom.certificate import geometry_residual, residuals
 from implicit_geom.model import Model
 from implicit_geom.steppers.solve import ContactRecord, Solve
 from implicit_geom.trajectory import Trajectory
@@ -62,33 +62,28 @@ def _record(c: np.void) -> ContactRecord:
         float(c["bounce"]),
         bool(c["lagged"]),
         c["end_point"],
+        bool(c["slid"]),
     )
 
 
 def largest_residuals(run: Trajectory) -> dict[str, float]:
     """The largest of each residual over all solves of a run."""
     model = Model(run.scene, run.options.friction_residual)
-    worst = dict.fromkeys(BOUNDS, 0.0)
-    for solve in solves_of(run):
-        geometry = geometry_residual(model, solve)
-        found = {
-            **step_residuals(model, solve),
-            "contact": geometry.contact,
-            "normal": geometry.normal,
-            "overlap": geometry.overlap,
-        }
-        # a NaN must not be lost: max() would drop it
-        worst = {name: float(np.maximum(worst[name], found[name])) for name in BOUNDS}
-    return worst
+    proofs = [geometry_residual(model, solve) for solve in solves_of(run)]
+    found = {
+        **residuals(model, run.initial, run.solves),
+        **{name: np.array([getattr(p, name) for p in proofs]) for name in ("contact", "normal", "overlap")},
+    }
+    return {name: float(np.max(found[name], initial=0.0)) for name in BOUNDS}
 
 
 def certificate(runs: dict[str, Trajectory]) -> dict[str, np.ndarray]:
     """One row a run: its solves, the largest of each residual, and its deepest penetration."""
-    residuals = [largest_residuals(run) for run in runs.values()]
+    largest = [largest_residuals(run) for run in runs.values()]
     return {
         "run": np.array(list(runs)),
         "solves": np.array([len(run.solves) for run in runs.values()]),
-        **{name: np.array([r[name] for r in residuals]) for name in BOUNDS},
+        **{name: np.array([r[name] for r in largest]) for name in BOUNDS},
     }
 
 

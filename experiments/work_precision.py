@@ -8,9 +8,9 @@ the motion itself (2 mm) down to h = 0.1 ms, so that nothing could be compared t
 position_error is the distance of the centre of mass from the reference at the end, m; energy_error
 the largest |E - E_0| on the way over E_0 - E_low, with E_low the potential energy of the body lying on its
 flattest side: what the motion has to spend. wall_time is that of the stepping loop alone, s: for ours the
-steps without the certificate of their residuals (a fifth to a third more), for the peers their own loops in
-C and C++, without set-up. All runs are measured in one process, in turns, each short one several times, of
-which the fastest counts. Times differ between machines; the checks are on errors alone.
+steps without the certificate of their residuals, for the peers their own loops in C and C++, without
+set-up. All runs are measured in one process, in turns, each short one several times, of which the fastest
+counts. Times differ between machines; the checks are on errors alone.
 
 The peers' settings, and how they were found: `experiments.peers.mujoco_peer`, `experiments.peers.drake_peer`.
 They come with the extra `peers` and are left out where they are not installed.

@@ -77,11 +77,6 @@ def drifted(model: Model, end: State, h: float) -> State:
     return replace(end, w=w)
 
 
-def kicked(model: Model, start: State, h: float) -> np.ndarray:
-    """w with J_W w = D(h w_half)^T J_W w_half at the start of the step; `start` has stage 1's velocities."""
-    return drifted(model, start, -h).w
-
-
 def angular_scaling(J_W: np.ndarray, mass: float) -> np.ndarray:
     """K = (m J_W)^(-1/2): turns an angular impulse into a velocity of the gyration radius."""
     values, vectors = np.linalg.eigh(J_W)

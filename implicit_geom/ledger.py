@@ -17,20 +17,136 @@ after. Over a solve
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from implicit_geom.body import drifted, kicked
-from implicit_geom.contact_geometry import is_halfspace
+from implicit_geom import rotation
+from implicit_geom.energy import energy
 from implicit_geom.model import Model, State
-from implicit_geom.rattle_problem import with_velocities
-from implicit_geom.rotation import turning
-from implicit_geom.steppers.solve import EULER, POSITION, VELOCITY
+from implicit_geom.solves import Solves
+from implicit_geom.steppers.solve import EULER, POSITION, VELOCITY, ContactRecord, Solve
 
 SLIDES = 1e-9  # slip, over the larger of 1 m/s and the speeds at hand, above which a contact slides
-ROUNDING = 1e-12  # of the energies at hand: a gain below this is none
-DIRECTIONS = 4000  # sampled for the smallest height of a body's centre over a plane
+
+
+def entries(model: Model, initial: State, solves: Solves) -> dict[str, np.ndarray]:
+    """The ledger of every solve, (S,) each, J: change, work, friction, impact, remainder.
+
+    A solve starts where the one before it ended, the first one at `initial`; each row depends on its own
+    solve alone, to the last bit.
+    """
+    path, c = solves.path(initial), solves.contacts
+    kicks = _Kicks.of(model, path, solves)
+    change = np.diff(_energies(model, path))
+    work = np.sum(np.sum(kicks.applied * kicks.mean, axis=(2, 3)), axis=0)
+    friction, impact = np.zeros(len(solves)), np.zeros(len(solves))
+    if len(c):
+        # contacts of a stage that the form does not have do nothing
+        euler = solves.table["form"][c["solve"]] == "euler"
+        c = c[(c["stage"] == VELOCITY) | (c["stage"] == np.where(euler, EULER, POSITION))]
+        normal, tangential = _works(model, path, kicks, c)
+        sliding = ~c["impact"] & (c["slid"] | _slides(kicks, c))
+        np.add.at(impact, c["solve"], np.where(c["impact"], -normal - tangential, 0.0))
+        np.add.at(friction, c["solve"], np.where(sliding, -tangential, 0.0))
+        impact -= _stopped(model, path, kicks, c)
+    found = {"change": change, "work": work, "friction": friction, "impact": impact}
+    return {**found, "remainder": change - work + friction + impact}
+
+
+@dataclass(frozen=True)
+class _Kicks:
+    """The two kicks of every solve; Euler's form has its second one only in an impact, without loads.
+
+    mean      (2, S, B, dim + spins) of the velocities before and after
+    applied   (2, S, B, dim + spins) impulse of the loads without gravity
+    time      (2, S) over which gravity acts
+    """
+
+    mean: np.ndarray
+    applied: np.ndarray
+    time: np.ndarray
+
+    @staticmethod
+    def of(model: Model, path: State, solves: Solves) -> _Kicks:
+        nu, half, h = np.concatenate([path.v, path.w], axis=-1), solves.half, solves.table["h"]
+        form = solves.table["form"] == "euler"
+        euler, time = form[:, None, None], solves.table["time"]
+        left, right = half, half
+        if model.dim == 3 and not np.all(form):
+            start, end = _momentum_velocities(model, path.q, half, h)
+            left, right = np.where(euler, half, start), np.where(euler, half, end)
+        mean = np.stack([nu[:-1] + left, right + nu[1:]]) / 2
+        share = np.stack([np.where(form, h, h / 2), np.where(form, 0.0, h / 2)])
+        loads = model.loads_at(np.stack([time, np.where(form, time, time + h)]))
+        weight = np.zeros(loads.shape[2:])
+        weight[model.moving, : model.dim] = model.mass[model.moving, None] * model.scene.gravity
+        return _Kicks(mean, share[:, :, None, None] * (loads - weight), share)
+
+
+def _momentum_velocities(
+    model: Model, q: np.ndarray, half: np.ndarray, h: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """`half` with w of J_W w = D(h w_half)^T J_W w_half at the start, D(-h w_half)^T at the end."""
+    m = model.moving
+    R, J = rotation.matrix(q[:, m]), model.inertia[m]
+    w = half[:, m, 3:]
+    D = rotation.tangent_inverse(h[:, None, None] * w)  # D(-theta) = D(theta)^T
+    found = []
+    for R_WB, turned in ((R[:-1], np.swapaxes(D, -1, -2)), (R[1:], D)):
+        R_BW = np.swapaxes(R_WB, -1, -2)
+        momentum = turned @ (R_WB @ (J @ (R_BW @ w[..., None])))
+        out = half.copy()
+        out[:, m, 3:] = (R_WB @ (np.linalg.inv(J) @ (R_BW @ momentum)))[..., 0]
+        found.append(out)
+    return found[0], found[1]
+
+
+def _energies(model: Model, path: State) -> np.ndarray:
+    """Kinetic and potential energy of stacked states, (S+1,) J."""
+    m = model.moving
+    v, w = path.v[:, m], path.w[:, m]
+    if model.dim == 3:
+        w = (np.swapaxes(rotation.matrix(path.q[:, m]), -1, -2) @ w[..., None])[..., 0]  # body axes
+    angular = np.sum(w * (model.inertia[m] @ w[..., None])[..., 0], axis=-1)
+    linear = model.mass[m] * np.sum(v * v, axis=-1)
+    falling = model.mass[m] * np.sum(path.x[:, m] * model.scene.gravity, axis=-1)
+    return np.sum((linear + angular) / 2 - falling, axis=-1)
+
+
+def _works(model: Model, path: State, kicks: _Kicks, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(C,) J: work of the normal impulse and of friction in its kick."""
+    dim, at = model.dim, c["solve"]
+    kick = np.where(c["stage"] == VELOCITY, 1, 0)
+    pose = at + (c["stage"] != POSITION)
+    one, two = (kicks.mean[kick, at, c[side]] for side in ("first", "second"))
+    relative = two[:, :dim] - one[:, :dim]
+    relative += rotation.turning(two[:, dim:], c["point"] - path.x[pose, c["second"]])
+    relative -= rotation.turning(one[:, dim:], c["point"] - path.x[pose, c["first"]])
+    normal = c["p_n"] * np.sum(c["normal"] * relative, axis=1)
+    tangential = c["p_t"] * np.sum(c["tangent"] * relative, axis=1)
+    if dim == 3:
+        spin = np.sum(c["normal"] * (two[:, 3:] - one[:, 3:]), axis=1)
+        tangential += c["p_o"] * np.sum(c["binormal"] * relative, axis=1) + c["p_r"] * spin
+    return normal, tangential
+
+
+def _slides(kicks: _Kicks, c: np.ndarray) -> np.ndarray:
+    """(C,) whether a contact's slip is more than rounding of the speeds in its kick."""
+    speed = np.max(np.abs(kicks.mean), axis=(2, 3), initial=1.0)
+    kick = np.where(c["stage"] == VELOCITY, 1, 0)
+    slip = np.sqrt(c["v_t"] ** 2 + c["v_o"] ** 2 + c["v_r"] ** 2)
+    return np.asarray(slip > SLIDES * speed[kick, c["solve"]])
+
+
+def _stopped(model: Model, path: State, kicks: _Kicks, c: np.ndarray) -> np.ndarray:
+    """(S,) J: work of gravity in the kicks on bodies that were struck, beyond that on their way."""
+    struck = np.zeros(kicks.mean.shape[1:3], bool)
+    for side in ("first", "second"):
+        struck[c["solve"][c["impact"]], c[side][c["impact"]]] = True
+    m, dim = model.moving, model.dim
+    pulled = np.sum(kicks.time[:, :, None, None] * kicks.mean[:, :, m, :dim], axis=0)
+    beyond = np.sum((pulled - np.diff(path.x[:, m], axis=0)) * model.scene.gravity, axis=-1)
+    return np.asarray(np.sum(np.where(struck[:, m], model.mass[m] * beyond, 0.0), axis=-1))
 
 
 @dataclass(frozen=True)
@@ -47,182 +163,77 @@ class Entry:
         return self.change - self.work + self.friction + self.impact
 
 
-def energy(model: Model, state: State) -> float:
-    """Kinetic and potential energy, J."""
-    return kinetic(model, state) + potential(model, state)
+def step_ledger(model: Model, solve: Solve) -> Entry:
+    """The ledger of one solve; kept with it.
 
-
-def kinetic(model: Model, state: State) -> float:
-    m = model.moving
-    v, w = state.v[m], state.w[m]
-    if model.dim == 3:
-        w = np.einsum("bji,bj->bi", state.R[m], w)  # body axes
-    linear = np.einsum("b,bi,bi->", model.mass[m], v, v)
-    return float(linear + np.einsum("bi,bij,bj->", w, model.inertia[m], w)) / 2
-
-
-def potential(model: Model, state: State) -> float:
-    m = model.moving
-    return -float(np.sum(model.mass[m] * (state.x[m] @ model.scene.gravity)))
-
-
-def step_ledger(model: Model, solve: Any) -> Entry:
-    """The ledger of one solve; kept with it."""
+    The same as its row of `entries`, in the form that is quicker for a few bodies: the guard of the
+    steppers asks for it in every step.
+    """
     if solve.ledger is None:
-        solve.ledger = _ledger(model, solve)
+        solve.ledger = _entry(model, solve)
     return solve.ledger
 
 
-def _ledger(model: Model, solve: Any) -> Entry:
-    change = energy(model, solve.end) - energy(model, solve.start)
+def _entry(model: Model, solve: Solve) -> Entry:
+    dim, moving = model.dim, model.moving
+    start, end, h, half = solve.start, solve.end, solve.h, solve.half
+    change = energy(model, end) - energy(model, start)
+    before, after = (np.concatenate([s.v, s.w], axis=1) for s in (start, end))
+    weight = model.mass[moving, None] * model.scene.gravity
+    if solve.form == "euler":
+        shares, times, stages = (h, 0.0), (start.time, start.time), (EULER, VELOCITY)
+        left = right = half
+    else:
+        shares, times, stages = (h / 2, h / 2), (start.time, start.time + h), (POSITION, VELOCITY)
+        left, right = (half, half) if dim == 2 else _kicked(model, solve)
+    means = ((before + left) / 2, (right + after) / 2)
     work = friction = impact = 0.0
-    pulled = np.zeros((len(model.bodies), model.dim))  # distance over which gravity acted in the kicks
-    for pose, before, after, contacts, loads, time in _kicks(model, solve):
-        mean = (before + after) / 2
-        work += float(np.sum(loads * mean))
-        pulled += time * mean[:, : model.dim]
-        for c in contacts:
-            normal, tangential = _work(model, pose, mean, c)
+    pulled = np.zeros((len(model.bodies), dim))  # distance over which gravity acted in the kicks
+    for mean, share, time, stage in zip(means, shares, times, stages, strict=True):
+        if share:
+            loads = model.loads(time)[moving]
+            loads[:, :dim] -= weight
+            work += share * float(np.sum(loads * mean[moving]))
+            pulled += share * mean[:, :dim]
+        x = start.x if stage == POSITION else end.x
+        for c in (c for c in solve.contacts if c.stage == stage):
+            normal, tangential = _work(model, x, mean, c)
             if c.impact:
                 impact -= normal + tangential
-            elif c.slid or _slides(c, mean):
+            elif c.slid or np.sqrt(c.slip @ c.slip) > SLIDES * max(1.0, float(np.abs(mean).max())):
                 friction -= tangential
-    struck = {b for c in solve.contacts if c.impact for b in _bodies(model, c)}
-    for b in struck.intersection(model.moving.tolist()):
-        weight = model.mass[b] * model.scene.gravity
-        impact -= float(weight @ (pulled[b] - (solve.end.x[b] - solve.start.x[b])))
+    pairs = (model.pairs[c.pair] for c in solve.contacts if c.impact)
+    struck = {b for p in pairs for b in (p.first, p.second)}.intersection(moving.tolist())
+    for b in sorted(struck):
+        way = pulled[b] - (end.x[b] - start.x[b])
+        impact -= float(model.mass[b] * (way @ model.scene.gravity))
     return Entry(change, work, friction, impact)
 
 
-Kick = tuple[State, np.ndarray, np.ndarray, list[Any], np.ndarray, float]
+def _kicked(model: Model, solve: Solve) -> tuple[np.ndarray, np.ndarray]:
+    """`_momentum_velocities` of one solve."""
+    m, found = model.moving, []
+    w = solve.half[m, 3:]
+    D = rotation.tangent_inverse(solve.h * w)
+    J = model.inertia[m]
+    for state, turned in ((solve.start, D.swapaxes(1, 2)), (solve.end, D)):
+        R = state.R[m]
+        J_W = R @ J @ R.swapaxes(1, 2)
+        out = solve.half.copy()
+        out[m, 3:] = np.linalg.solve(J_W, turned @ (J_W @ w[:, :, None]))[:, :, 0]
+        found.append(out)
+    return found[0], found[1]
 
 
-def _kicks(model: Model, solve: Any) -> list[Kick]:
-    """Pose, velocities before and after, contacts, applied impulse without gravity, time of each kick."""
-    start, end, h = solve.start, solve.end, solve.h
-    begin, final = _nu(start), _nu(end)
-    stages = [[c for c in solve.contacts if c.stage == i] for i in range(3)]
-    if solve.form == "euler":
-        kicks: list[Kick] = [(end, begin, solve.half, stages[EULER], h * _applied(model, start.time), h)]
-        if stages[VELOCITY]:
-            kicks.append((end, solve.half, final, stages[VELOCITY], np.zeros_like(begin), 0.0))
-        return kicks
-    half = with_velocities(start, solve.half)
-    left = np.column_stack([half.v, kicked(model, half, h)])
-    right = _nu(drifted(model, with_velocities(end, solve.half), h))
-    first, second = _applied(model, start.time), _applied(model, start.time + h)
-    return [
-        (start, begin, left, stages[POSITION], h / 2 * first, h / 2),
-        (end, right, final, stages[VELOCITY], h / 2 * second, h / 2),
-    ]
-
-
-def _bodies(model: Model, c: Any) -> tuple[int, int]:
-    """The two bodies of a contact in the scene's order."""
-    p = model.pairs[c.pair]
-    return (p.second, p.first) if p.swapped else (p.first, p.second)
-
-
-def _nu(state: State) -> np.ndarray:
-    return np.column_stack([state.v, state.w])
-
-
-def _applied(model: Model, time: float) -> np.ndarray:
-    loads = model.loads(time)
-    loads[model.moving, : model.dim] -= model.mass[model.moving, None] * model.scene.gravity
-    return loads
-
-
-def _work(model: Model, pose: State, nu: np.ndarray, c: Any) -> tuple[float, float]:
-    """Work of the normal impulse and of friction for the velocities nu."""
-    dim = model.dim
-    first, second = _bodies(model, c)
-    relative = _velocity(nu[second], c.point - pose.x[second]) - _velocity(nu[first], c.point - pose.x[first])
-    normal = c.p_n * float(c.normal @ relative)
+def _work(model: Model, x: np.ndarray, nu: np.ndarray, c: ContactRecord) -> tuple[float, float]:
+    """Work of the normal impulse and of friction for the velocities nu, bodies at x."""
+    pair = model.pairs[c.pair]
+    bodies = sorted((pair.first, pair.second))
+    u, dim = nu[bodies], model.dim
+    velocity = u[:, :dim] + rotation.turning(u[:, dim:], c.point - x[bodies])
+    relative = velocity[1] - velocity[0]
     tangential = c.p_f[0] * float(c.tangent @ relative)
     if dim == 3:
-        spin = float(c.normal @ (nu[second, 3:] - nu[first, 3:]))
+        spin = float(c.normal @ (u[1, 3:] - u[0, 3:]))
         tangential += c.p_f[1] * float(c.binormal @ relative) + c.p_f[2] * spin
-    return normal, tangential
-
-
-def _velocity(nu: np.ndarray, r: np.ndarray) -> np.ndarray:
-    return np.asarray(nu[: r.size] + turning(nu[r.size :], r))
-
-
-def _slides(c: Any, nu: np.ndarray) -> bool:
-    speed = float(np.max(np.abs(nu), initial=1.0))
-    return bool(np.linalg.norm(c.slip) > SLIDES * speed)
-
-
-class EnergyScale:
-    """Energy above the lowest configuration that a scene can reach.
-
-    Over a fixed horizontal half-space that is the one in which every body lies on its flattest side;
-    elsewhere, and for shapes whose support is sampled, the body's own size is the depth it could fall.
-    """
-
-    def __init__(self, model: Model) -> None:
-        self.model = model
-        gravity = model.scene.gravity
-        self.strength = float(np.linalg.norm(gravity))
-        self.weight = self.strength * float(np.sum(model.mass[model.moving]))  # of all bodies, N
-        self.depth = np.where(np.isfinite(model.size), model.size, 1.0)
-        self.lowest = np.full(len(model.bodies), np.nan)  # height of the centre, where it is known
-        if self.strength == 0:
-            return
-        self.up = -gravity / self.strength
-        floors = [
-            float(b.shape.values[-1] + b.position @ self.up)
-            for b in model.bodies
-            if b.fixed and is_halfspace(b.shape) and _is_level(b, self.up, model.dim)
-        ]
-        if floors:
-            for i in model.moving:
-                shape = model.bodies[i].shape
-                if shape.bounded and shape.support_exact:
-                    self.lowest[i] = max(floors) + _smallest_height(model, int(i))
-
-    def above_lowest(self, state: State) -> float:
-        """Kinetic energy and potential energy above the lowest configuration, J."""
-        return kinetic(self.model, state) + self._potential(state)
-
-    def rounding(self, state: State, h: float) -> float:
-        """What rounding may make of the energy in a step, J.
-
-        ROUNDING of the kinetic energy and of what lifts every body by its own size; and the energy of
-        moving by a billionth of that size in the step, which counts as rest.
-        """
-        m = self.model.moving
-        mass, depth = self.model.mass[m], self.depth[m]
-        size = kinetic(self.model, state) + float(np.sum(mass * self.strength * depth))
-        return ROUNDING * size + float(np.sum(mass * (1e-9 * depth / h) ** 2))
-
-    def _potential(self, state: State) -> float:
-        if self.strength == 0:
-            return 0.0
-        m = self.model.moving
-        height = state.x[m] @ self.up - self.lowest[m]
-        fall = np.where(np.isnan(height), self.depth[m], np.maximum(height, 0.0))
-        return float(np.sum(self.model.mass[m] * self.strength * fall))
-
-
-def _is_level(body: Any, up: np.ndarray, dim: int) -> bool:
-    from implicit_geom import rotation
-
-    R = rotation.matrix(body.orientation) if dim == 3 else rotation.planar(float(body.orientation))
-    return bool(R @ body.shape.values[:-1] @ up > 1 - 1e-12)
-
-
-def _smallest_height(model: Model, i: int) -> float:
-    """The least distance of a body's centre of mass from a plane that touches it, over all directions."""
-    shape, com = model.bodies[i].shape, model.com[i]
-    if model.dim == 2:
-        angle = np.linspace(0, 2 * np.pi, DIRECTIONS, endpoint=False)
-        n = np.column_stack([np.cos(angle), np.sin(angle)])
-    else:
-        k = np.arange(DIRECTIONS) + 0.5
-        z, turn = 1 - 2 * k / DIRECTIONS, np.pi * (1 + 5**0.5) * k  # a spiral over the sphere
-        r = np.sqrt(1 - z**2)
-        n = np.vstack([np.column_stack([r * np.cos(turn), r * np.sin(turn), z]), np.eye(3), -np.eye(3)])
-    return float(np.min(shape.support_value(n) - n @ com))
+    return c.p_n * float(c.normal @ relative), tangential

@@ -130,6 +130,15 @@ class Model:
             out[i, self.dim :] = torque
         return out
 
+    def loads_at(self, times: np.ndarray) -> np.ndarray:
+        """`loads` at many times, each distinct one asked once, constant loads once in all; (..., B, ...)."""
+        times = np.asarray(times, float)
+        if self.scene.constant_loads:
+            constant = self.loads(0.0)
+            return np.broadcast_to(constant, (*times.shape, *constant.shape))
+        distinct, row = np.unique(times, return_inverse=True)
+        return np.array([self.loads(t) for t in distinct.tolist()])[row.reshape(times.shape)]
+
 
 def _reach(shape: Shape, com: np.ndarray) -> float:
     """Radius of a ball about the centre of mass that holds the shape."""

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from implicit_geom.certificate import step_residuals
 from implicit_geom.distance import closest
 from implicit_geom.errors import SceneError, StepFailed
 from implicit_geom.model import Model, State
@@ -17,10 +16,10 @@ from implicit_geom.progress import Progress, reporting
 from implicit_geom.replay import replay_record
 from implicit_geom.scene import Scene
 from implicit_geom.solver_state import Memory, restore
-from implicit_geom.solves import RESIDUALS, STEP, Recorder, Solves
+from implicit_geom.solves import STEP, Recorder, Solves
 from implicit_geom.steppers import make_stepper
 from implicit_geom.steppers.euler import EulerStepper
-from implicit_geom.steppers.solve import Attempt, Solve
+from implicit_geom.steppers.solve import Attempt
 from implicit_geom.trajectory import Trajectory
 
 OVERLAP = 1e-8  # overlap at the start, relative to the smaller body, that is refused
@@ -60,7 +59,9 @@ def simulate(
         check_overlap(model, solver, state)
     else:
         state = resume.final
-        recorder = Recorder(model, resume.solves, resume.good_steps)
+        # residuals and energies of the first part are those of its own scene
+        earlier = resume.taken if scene is resume.scene else resume.steps
+        recorder = Recorder(model, resume.solves, earlier[earlier["status"] != "failed"])
         restore(solver, resume.memory)
     march = _March(scene, model, solver, options, recorder, state, resume)
     return march.run(progress)
@@ -84,6 +85,7 @@ class _March:
         self.initial = state if resume is None else resume.initial
         self.state = state
         self.memory = Memory(solver)
+        self.assessed = 0 if resume is None else min(resume.assessed, len(recorder.steps))
         self.elapsed = 0.0 if resume is None else float(resume.time[-1] - resume.time[0])
 
     def run(self, progress: Progress) -> Trajectory:
@@ -120,7 +122,7 @@ class _March:
         wall_time = clock.perf_counter() - started
         if attempt.reason or not attempt.solves:
             return self._fail(attempt, h, end, wall_time)
-        self.recorder.add(attempt, end, h, _residuals(self.model, attempt.solves), wall_time)
+        self.recorder.add(attempt, end, h, wall_time)
         self.state = attempt.solves[-1].end.at_time(end)
         self.memory = Memory(self.solver)
         return ""
@@ -150,13 +152,10 @@ class _March:
         solves, steps = self.recorder.finish()
         total = self.elapsed + self.options.duration
         options = SimulationOptions(**{**self.options.as_dict(), "duration": total})
-        return Trajectory(self.scene, options, self.initial, solves, steps, self.memory.plain(), failure)
-
-
-def _residuals(model: Model, solves: list[Solve]) -> dict[str, float]:
-    """The largest residuals over a step's solves, by name."""
-    found = [step_residuals(model, s) for s in solves]
-    return {name: max(f[name] for f in found) for name in RESIDUALS}
+        memory = self.memory.plain()
+        return Trajectory(
+            self.scene, options, self.initial, solves, steps, memory, failure, assessed=self.assessed
+        )
 
 
 def _scene(scene: Scene | None, resume: Trajectory | None) -> Scene:

@@ -7,15 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from implicit_geom.ledger import step_ledger
 from implicit_geom.model import Model, State
-from implicit_geom.steppers.solve import Attempt, ContactRecord
+from implicit_geom.steppers.solve import Attempt, ContactRecord, Solve
 
 PARTS = ("x", "q", "v", "w")  # of a state
 ENTRIES = ("work", "friction", "impact", "remainder")  # of `implicit_geom.ledger`, J
 STATUSES = ("converged", "continued", "substepped", "failed")
 # residuals of `implicit_geom.certificate`, by name; `residual` is the solver's own, dimensionless
 RESIDUALS = ("dynamics", "gap", "complementarity", "friction")
+ASSESSED = (*RESIDUALS, *(f"{name}_energy" for name in ENTRIES))  # columns that follow from a step's solves
+UNKNOWN = (np.nan,) * len(ASSESSED)
 
 SOLVE = np.dtype(
     [
@@ -39,8 +40,7 @@ STEP = np.dtype(
         ("solves", "i8"),
         ("contacts", "i8"),
         ("residual", "f8"),
-        *[(name, "f8") for name in RESIDUALS],
-        *[(f"{name}_energy", "f8") for name in ENTRIES],
+        *[(name, "f8") for name in ASSESSED],
         ("wall_time", "f8"),
     ]
 )
@@ -49,7 +49,7 @@ STEP = np.dtype(
 def contact_dtype(dim: int) -> np.dtype:
     """A closed contact of one solve (`steppers.solve.ContactRecord`); bodies by number, as added."""
     whole = [(name, "i8") for name in ("solve", "pair", "first", "second", "stage")]
-    flags = [(name, "?") for name in ("impact", "lagged")]
+    flags = [(name, "?") for name in ("impact", "lagged", "slid")]
     vectors = [(name, "f8", (dim,)) for name in ("point", "normal", "tangent", "binormal", "end_point")]
     numbers = [(name, "f8") for name in ("gap", "bounce", "p_n", "p_t", "p_o", "p_r", "v_t", "v_o", "v_r")]
     return np.dtype([*whole, *flags, *vectors, *numbers])
@@ -78,6 +78,19 @@ class Solves:
         row = self.table[i]
         return State(float(row["time"] + row["h"]), self.x[i], self.q[i], self.v[i], self.w[i])
 
+    def path(self, initial: State) -> State:
+        """`initial` and the states at the ends of all solves, (S+1, B, ...): solve i is from i to i+1."""
+        parts = [np.concatenate([getattr(initial, part)[None], getattr(self, part)]) for part in PARTS]
+        return State(initial.time, *parts)
+
+    def part(self, first: int, last: int) -> Solves:
+        """The solves first <= i < last as a run of their own."""
+        inside = (self.contacts["solve"] >= first) & (self.contacts["solve"] < last)
+        contacts = self.contacts[inside]
+        contacts["solve"] -= first
+        rows = {name: getattr(self, name)[first:last] for name in ("table", *PARTS, "half")}
+        return Solves(contacts=contacts, **rows)
+
     @staticmethod
     def empty(state: State) -> Solves:
         """No solves, of bodies as in `state`."""
@@ -87,77 +100,68 @@ class Solves:
         return Solves(table=np.zeros(0, SOLVE), half=half, contacts=contacts, **none)
 
 
+def solves_of(model: Model, solves: list[Solve], steps: list[int] | None = None) -> Solves:
+    """Solves as arrays; `steps` are the numbers of the steps they belong to, zero without them."""
+    if not solves:
+        return Solves.empty(model.initial_state())
+    rows = [
+        (step, s.start.time, s.h, s.form, s.iterations, s.status, s.residual)
+        for s, step in zip(solves, steps or [0] * len(solves), strict=True)
+    ]
+    contacts = [_contact(model, i, c) for i, s in enumerate(solves) for c in s.contacts]
+    return Solves(
+        table=np.array(rows, SOLVE),
+        half=np.array([s.half for s in solves]),
+        contacts=np.array(contacts, contact_dtype(model.dim)),
+        **{part: np.array([getattr(s.end, part) for s in solves]) for part in PARTS},
+    )
+
+
+def _contact(model: Model, solve: int, c: ContactRecord) -> tuple[Any, ...]:
+    pair = model.pairs[c.pair]
+    whole = (solve, c.pair, *sorted((pair.first, pair.second)), c.stage)
+    end = c.point if c.end_point is None else c.end_point
+    vectors = (c.point, c.normal, c.tangent, c.binormal, end)
+    return (*whole, c.impact, c.lagged, c.slid, *vectors, c.gap, c.bounce, c.p_n, *c.p_f, *c.slip)
+
+
 class Recorder:
-    """Collects solves and steps, after those of an earlier run where one is continued."""
+    """Collects solves and steps, after those of an earlier run where one is continued.
+
+    Residuals and energies of the steps stay NaN: `implicit_geom.assessment` completes them.
+    """
 
     def __init__(self, model: Model, solves: Solves, steps: np.ndarray) -> None:
         self.model = model
         self.solves, self.steps = solves, steps
-        self._solves: list[tuple[Any, ...]] = []
+        self._solves: list[Solve] = []
+        self._numbers: list[int] = []
         self._steps: list[tuple[Any, ...]] = []
-        self._states: list[State] = []
-        self._half: list[np.ndarray] = []
-        self._contacts: list[tuple[Any, ...]] = []
 
-    def add(
-        self, attempt: Attempt, time: float, h: float, residuals: dict[str, float], wall_time: float
-    ) -> None:
-        """A step that ended at `time`; `residuals` are the largest over its solves."""
-        step = len(self.steps) + len(self._steps)
-        touching = set()
+    def add(self, attempt: Attempt, time: float, h: float, wall_time: float) -> None:
+        """A step that ended at `time`."""
         solves = attempt.solves
-        for s in solves:
-            number = len(self.solves) + len(self._solves)
-            self._solves.append((step, s.start.time, s.h, s.form, s.iterations, s.status, s.residual))
-            self._states.append(s.end)
-            self._half.append(s.half)
-            for c in s.contacts:
-                touching.add(c.pair)
-                self._contacts.append(self._contact(number, c))
-        entries = [step_ledger(self.model, s) for s in solves]
+        self._numbers += [len(self.steps) + len(self._steps)] * len(solves)
+        self._solves += solves
+        touching = {c.pair for s in solves for c in s.contacts}
         status = "continued" if any(s.status == "continued" for s in solves) else "converged"
         if len(solves) > 1 and attempt.form != "rattle-4":
             status = "substepped"
-        self._steps.append(
-            (
-                time,
-                h,
-                sum(s.iterations for s in solves),
-                status,
-                attempt.form,
-                attempt.guard,
-                len(solves),
-                len(touching),
-                max(s.residual for s in solves),
-                *[residuals[name] for name in RESIDUALS],
-                *[sum(getattr(e, name) for e in entries) for name in ENTRIES],
-                wall_time,
-            )
-        )
-
-    def _contact(self, solve: int, c: ContactRecord) -> tuple[Any, ...]:
-        pair = self.model.pairs[c.pair]
-        whole = (solve, c.pair, *sorted((pair.first, pair.second)), c.stage)
-        end = c.point if c.end_point is None else c.end_point
-        vectors = (c.point, c.normal, c.tangent, c.binormal, end)
-        return (*whole, c.impact, c.lagged, *vectors, c.gap, c.bounce, c.p_n, *c.p_f, *c.slip)
+        iterations, residual = sum(s.iterations for s in solves), max(s.residual for s in solves)
+        how = (iterations, status, attempt.form, attempt.guard, len(solves), len(touching), residual)
+        self._steps.append((time, h, *how, *UNKNOWN, wall_time))
 
     def add_failed(self, time: float, h: float, iterations: int, wall_time: float) -> None:
         """The step that ended the run."""
-        unknown = [np.nan] * (1 + len(RESIDUALS) + len(ENTRIES))
-        self._steps.append((time, h, iterations, "failed", "", "none", 0, 0, *unknown, wall_time))
+        self._steps.append((time, h, iterations, "failed", "", "none", 0, 0, np.nan, *UNKNOWN, wall_time))
 
     def finish(self) -> tuple[Solves, np.ndarray]:
         """Everything recorded, the earlier run's part first."""
-        old, dim = self.solves, self.model.dim
+        old = self.solves
         steps = np.concatenate([self.steps, np.array(self._steps, STEP)])
         if not self._solves:
             return old, steps
-        states = {
-            part: np.concatenate([getattr(old, part), np.array([getattr(s, part) for s in self._states])])
-            for part in PARTS
-        }
-        table = np.concatenate([old.table, np.array(self._solves, SOLVE)])
-        half = np.concatenate([old.half, np.array(self._half)])
-        contacts = np.concatenate([old.contacts, np.array(self._contacts, contact_dtype(dim))])
-        return Solves(table=table, half=half, contacts=contacts, **states), steps
+        new = solves_of(self.model, self._solves, self._numbers)
+        new.contacts["solve"] += len(old)
+        names = ("table", *PARTS, "half", "contacts")
+        return Solves(**{n: np.concatenate([getattr(old, n), getattr(new, n)]) for n in names}), steps

@@ -35,7 +35,7 @@ from implicit_geom.trajectory import Trajectory
 from implicit_geom.version import __version__
 
 FORMAT = "implicit-geom run"
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 
 
 def save(run: Trajectory, path: Path) -> None:
@@ -125,7 +125,8 @@ def _read(file: h5py.File) -> Trajectory:
     )
     options = SimulationOptions(**texts["options"])
     steps = _table(file["steps"], STEP)
-    return Trajectory(scene, options, initial, solves, steps, texts["memory"], str(file.attrs["failure"]))
+    failure = str(file.attrs["failure"])
+    return Trajectory(scene, options, initial, solves, steps, texts["memory"], failure, assessed=len(steps))
 
 
 def versions() -> dict[str, str]:

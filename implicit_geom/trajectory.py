@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 
 from implicit_geom import rotation
+from implicit_geom.assessment import assess
 from implicit_geom.contacts import contact_table
 from implicit_geom.errors import SceneError
-from implicit_geom.model import State
+from implicit_geom.model import Model, State
 from implicit_geom.options import SimulationOptions
 from implicit_geom.scene import Scene
-from implicit_geom.solves import ENTRIES, STATUSES, Solves
+from implicit_geom.solves import ASSESSED, ENTRIES, STATUSES, Solves
 
 
 @dataclass(frozen=True)
@@ -44,12 +45,15 @@ class Trajectory:
         steps: np.ndarray,
         memory: dict[str, Any],
         failure: str = "",
+        *,
+        assessed: int = 0,
     ) -> None:
         self.scene = scene
         self.options = options
         self.initial = initial
         self.solves = solves
-        self.steps = steps
+        self.taken = steps  # `steps`, in which only the first `assessed` rows need be complete
+        self.assessed = assessed
         self.memory = memory  # the solver's state at the end, see `implicit_geom.solver_state`
         self.failure = failure
 
@@ -63,10 +67,24 @@ class Trajectory:
         """The bodies in the order in which they were added."""
         return list(self.scene.bodies)
 
+    @property
+    def steps(self) -> np.ndarray:
+        """Structured array, one row per step: how it was solved, its residuals and energies.
+
+        Residuals (`implicit_geom.certificate`) and energies (`implicit_geom.ledger`) are computed when this
+        is first read, for all steps at once.
+        """
+        if self.assessed < len(self.taken):
+            model = Model(self.scene, self.options.friction_residual)
+            self.taken = assess(model, self.initial, self.solves, self.taken, self.assessed)
+            self.assessed = len(self.taken)
+        return self.taken
+
     @cached_property
     def good_steps(self) -> np.ndarray:
-        """The rows of `steps` that were solved."""
-        return self.steps[self.steps["status"] != "failed"]
+        """The rows of `steps` that were solved, without the columns that reading `steps` computes."""
+        kept = [name for name in self.taken.dtype.names or () if name not in ASSESSED]
+        return self.taken[kept][self.taken["status"] != "failed"]
 
     @cached_property
     def time(self) -> np.ndarray:
@@ -131,18 +149,18 @@ class Trajectory:
         kinetic and potential are those at the end of the step, the others belong to the step alone:
         kinetic + potential changes by work - friction - impact + remainder.
         """
-        names = ("kinetic", "potential", *ENTRIES)
+        names, good = ("kinetic", "potential", *ENTRIES), self.steps["status"] != "failed"
         rows = np.zeros(len(self.good_steps), np.dtype([("time", "f8"), *[(name, "f8") for name in names]]))
         rows["time"] = self.good_steps["time"]
         rows["kinetic"], rows["potential"] = self.kinetic_energy[1:], self.potential_energy[1:]
         for name in ENTRIES:
-            rows[name] = self.good_steps[f"{name}_energy"]
+            rows[name] = self.steps[f"{name}_energy"][good]
         return rows
 
     @cached_property
     def contacts(self) -> np.ndarray:
         """Structured array, one row per step and closed contact; see `implicit_geom.contacts`."""
-        return contact_table(self.scene, self.solves, self.steps["time"], self.options.tolerance)
+        return contact_table(self.scene, self.solves, self.taken["time"], self.options.tolerance)
 
     @property
     def max_penetration(self) -> float:
@@ -165,7 +183,7 @@ class Trajectory:
 
     def summary(self) -> str:
         """A few lines of text: steps, iterations, penetration, energy, time taken."""
-        steps, energy = self.steps, self.energy
+        steps, energy = self.taken, self.energy
         counts = ", ".join(f"{n} {s}" for s in STATUSES if (n := int(np.sum(steps["status"] == s))))
         # the zero of the potential is arbitrary: a start near zero is no measure of the energy at hand
         scale = max(abs(energy[0]), float(self.kinetic_energy.max(initial=0.0)))

@@ -17,7 +17,7 @@ from experiments.benchmarks.drops import KINDS, STEPS, drop
 from experiments.benchmarks.robustness import in_processes
 from experiments.check import Check, at_most
 from implicit_geom import Trajectory, simulate
-from implicit_geom.ledger import EnergyScale
+from implicit_geom.energy import EnergyScale
 from implicit_geom.model import Model, State
 from implicit_geom.progress import reporting
 

@@ -24,8 +24,9 @@ from collections.abc import Hashable
 import numpy as np
 
 from implicit_geom.body import drifted
+from implicit_geom.energy import EnergyScale
 from implicit_geom.errors import SimulationError
-from implicit_geom.ledger import EnergyScale, step_ledger
+from implicit_geom.ledger import step_ledger
 from implicit_geom.model import Model, State
 from implicit_geom.newton import NewtonOptions, solve
 from implicit_geom.rattle_problem import EndPointProblem, PositionProblem

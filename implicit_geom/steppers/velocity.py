@@ -15,7 +15,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from implicit_geom.ledger import kinetic, step_ledger
+from implicit_geom.energy import kinetic
+from implicit_geom.ledger import step_ledger
 from implicit_geom.model import State
 from implicit_geom.newton import Solution, follow_path, solve
 from implicit_geom.rattle_problem import (

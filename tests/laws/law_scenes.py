@@ -11,7 +11,7 @@ import numpy as np
 
 import shapes
 from implicit_geom import Scene, Trajectory
-from implicit_geom.ledger import EnergyScale
+from implicit_geom.energy import EnergyScale
 from implicit_geom.model import Model, State
 
 G = 9.81

@@ -11,9 +11,8 @@ from law_scenes import assert_at_rest, on_ground, turned
 
 import shapes
 from implicit_geom import Scene, Trajectory, simulate
-from implicit_geom.certificate import contact_velocity
-from implicit_geom.model import Model
-from implicit_geom.steppers.solve import POSITION, ContactRecord
+from implicit_geom.rotation import turning
+from implicit_geom.steppers.solve import POSITION
 
 LANDINGS: dict[str, tuple[Any, dict[str, Any], float]] = {
     # shape, start, duration
@@ -55,19 +54,17 @@ def landing(name: str) -> Scene:
 
 def approach(run: Trajectory) -> np.ndarray:
     """The largest approach of a closed contact at the end of every step, m/s."""
-    model = Model(run.scene)
-    worst = np.zeros(len(run.steps))
-    last = np.searchsorted(run.solves.table["step"], np.arange(len(run.steps)), side="right") - 1
-    for row in run.solves.contacts:
-        step = int(run.solves.table["step"][row["solve"]])
-        if row["solve"] != last[step] or row["stage"] == POSITION:
-            continue
-        record = ContactRecord(
-            int(row["pair"]), row["point"], row["normal"], row["tangent"], row["binormal"],
-            *(None,) * 4,
-        )  # fmt: skip
-        relative, _ = contact_velocity(model, run.solves.end(int(row["solve"])), record)
-        worst[step] = max(worst[step], -float(row["normal"] @ relative))
+    solves, steps = run.solves, run.solves.table["step"]
+    worst = np.zeros(len(run.good_steps))
+    last = np.searchsorted(steps, np.arange(len(worst)), side="right") - 1
+    rows = solves.contacts[solves.contacts["stage"] != POSITION]
+    rows = rows[rows["solve"] == last[steps[rows["solve"]]]]
+    at = rows["solve"]
+    first, second = (
+        solves.v[at, body] + turning(solves.w[at, body], rows["point"] - solves.x[at, body])
+        for body in (rows["first"], rows["second"])
+    )
+    np.maximum.at(worst, steps[at], -np.sum(rows["normal"] * (second - first), axis=1))
     return worst
 
 

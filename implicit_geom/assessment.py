@@ -1,0 +1,41 @@
+"""The columns of `run.steps` that follow from the solves: residuals and energies, when they are asked for."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from implicit_geom.certificate import residuals
+from implicit_geom.ledger import entries
+from implicit_geom.model import Model, State
+from implicit_geom.solves import ENTRIES, RESIDUALS, Solves
+
+BLOCK = 20_000  # bodies times solves that are computed at once: bounds the memory, not the result
+
+
+def assess(model: Model, initial: State, solves: Solves, steps: np.ndarray, known: int = 0) -> np.ndarray:
+    """A copy of `steps` with its columns complete; its first `known` rows are so already.
+
+    A residual is the largest over a step's solves, an energy the sum over them. A step without solves,
+    one that failed, keeps its NaN.
+    """
+    out = steps.copy()
+    number = solves.table["step"]
+    first = int(np.searchsorted(number, known))
+    if first == len(solves):
+        return out
+    solved = np.unique(number[first:])
+    for name in RESIDUALS:
+        out[name][solved] = 0.0
+    for name in ENTRIES:
+        out[f"{name}_energy"][solved] = 0.0
+    size = max(1, BLOCK // len(initial.x))
+    for begin in range(first, len(solves), size):
+        end = min(begin + size, len(solves))
+        start = solves.end(begin - 1) if begin else initial
+        part = solves.part(begin, end)
+        found, booked = residuals(model, start, part), entries(model, start, part)
+        for name in RESIDUALS:
+            np.maximum.at(out[name], number[begin:end], found[name])
+        for name in ENTRIES:
+            np.add.at(out[f"{name}_energy"], number[begin:end], booked[name])
+    return out
