@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from implicit_geom.compiled import available
 from implicit_geom.distance import closest
 from implicit_geom.errors import SceneError, StepFailed
 from implicit_geom.model import Model, State
@@ -84,27 +85,48 @@ class _March:
         self.recorder = recorder
         self.initial = state if resume is None else resume.initial
         self.state = state
+        self.runner = _runner(model, solver, options)
+        if self.runner is not None and resume is None:
+            solver.widen(state, options.step)
         self.memory = Memory(solver)
         self.assessed = 0 if resume is None else min(resume.assessed, len(recorder.steps))
         self.elapsed = 0.0 if resume is None else float(resume.time[-1] - resume.time[0])
 
     def run(self, progress: Progress) -> Trajectory:
         lengths = self.options.step_lengths()
+        # times are multiples of the step, not sums of steps
         base, count = self._base()
+        full = int(np.sum(lengths == self.options.step))
+        ends = base + (count + np.arange(1, len(lengths) + 1)) * self.options.step
+        ends[full:] = base + (count + full) * self.options.step + np.cumsum(lengths[full:])
         with reporting(progress, len(lengths)) as done:
             try:
-                for k, h in enumerate(lengths.tolist(), start=1):
-                    # times are multiples of the step, not sums of steps
-                    full = h == self.options.step
-                    end = base + (count + k) * h if full else base + (count + k - 1) * self.options.step + h
-                    failure = self._step(h, end)
-                    if failure:
-                        return self._trajectory(failure)
+                k = 0
+                while k < len(lengths):
+                    taken = self._fast(ends[k:full]) if k < full else 0
+                    if taken == 0:
+                        failure = self._step(float(lengths[k]), float(ends[k]))
+                        if failure:
+                            return self._trajectory(failure)
+                        taken = 1
+                    k += taken
                     done(k)
             except KeyboardInterrupt as interrupt:
                 interrupt.run = self._trajectory("interrupted")  # type: ignore[attr-defined]
                 raise
         return self._trajectory("")
+
+    def _fast(self, ends: np.ndarray) -> int:
+        """Take steps in compiled code, as many as it can take; how many they were."""
+        if self.runner is None:
+            return 0
+        number = self.recorder.count
+        state, solves, steps = self.runner.run(self.state, len(ends), number, ends)
+        if len(steps):
+            self.recorder.add_arrays(solves, steps)
+            self.state = state
+            self.memory = Memory(self.solver)
+        return len(steps)
 
     def _base(self) -> tuple[float, int]:
         """Where the count of equal steps starts, and how many of them are already taken."""
@@ -117,6 +139,8 @@ class _March:
     def _step(self, h: float, end: float) -> str:
         """Take one step; the reason where it failed and failures are to be recorded."""
         self.memory = Memory(self.solver)
+        if self.runner is not None:
+            self.runner.left()
         started = clock.perf_counter()
         attempt = self.solver.step(self.state, h)
         wall_time = clock.perf_counter() - started
@@ -124,6 +148,8 @@ class _March:
             return self._fail(attempt, h, end, wall_time)
         self.recorder.add(attempt, end, h, wall_time)
         self.state = attempt.solves[-1].end.at_time(end)
+        if self.runner is not None:
+            self.solver.widen(self.state, h)
         self.memory = Memory(self.solver)
         return ""
 
@@ -156,6 +182,15 @@ class _March:
         return Trajectory(
             self.scene, options, self.initial, solves, steps, memory, failure, assessed=self.assessed
         )
+
+
+def _runner(model: Model, solver: EulerStepper, options: SimulationOptions) -> Any:
+    """The compiled march, where it can be had and suits the scene."""
+    if not available():
+        return None
+    from implicit_geom.compiled.runner import Runner, suits
+
+    return Runner(model, solver, options) if suits(model, options) else None
 
 
 def _scene(scene: Scene | None, resume: Trajectory | None) -> Scene:

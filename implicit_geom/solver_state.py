@@ -1,7 +1,7 @@
 """What a stepper remembers between steps, as plain data: with it a continued run repeats an unbroken one.
 
-The plain form is {"warm": {pair: {field: value}}, "normals": {pair: [...]}}, made of lists and floats
-only, so that JSON keeps every bit.
+The plain form is {"warm": {pair: {field: value}}, "normals": {pair: [...]}, "history": [...] or None}, made
+of lists and floats only, so that JSON keeps every bit.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ class Memory:
     def __init__(self, stepper: EulerStepper) -> None:
         self.warm = dict(stepper.warm)
         self.normals = dict(stepper.broad.normals)
+        self.history = stepper.history
 
     def plain(self) -> dict[str, Any]:
         """As lists and floats."""
@@ -28,7 +29,9 @@ class Memory:
             str(pair): {f.name: _plain(getattr(start, f.name)) for f in fields(start)}
             for pair, start in self.warm.items()
         }
-        return {"warm": warm, "normals": {str(pair): _plain(n) for pair, n in self.normals.items()}}
+        normals = {str(pair): _plain(n) for pair, n in self.normals.items()}
+        history = None if self.history is None else [self.history[0], self.history[1].tolist()]
+        return {"warm": warm, "normals": normals, "history": history}
 
 
 def restore(stepper: EulerStepper, plain: dict[str, Any]) -> None:
@@ -37,6 +40,8 @@ def restore(stepper: EulerStepper, plain: dict[str, Any]) -> None:
         int(pair): WarmStart(**{name: _array(value) for name, value in start.items()})
         for pair, start in plain["warm"].items()
     }
+    history = plain["history"]
+    stepper.history = None if history is None else (history[0], np.array(history[1], float))
     stepper.broad.normals = {int(pair): np.array(n, float) for pair, n in plain["normals"].items()}
 
 

@@ -137,11 +137,28 @@ class Recorder:
         self._solves: list[Solve] = []
         self._numbers: list[int] = []
         self._steps: list[tuple[Any, ...]] = []
+        self._done: list[tuple[Solves, np.ndarray]] = [(solves, steps)]
+
+    @property
+    def count(self) -> int:
+        """Steps recorded so far."""
+        return sum(len(steps) for _, steps in self._done) + len(self._steps)
+
+    def add_arrays(self, solves: Solves, steps: np.ndarray) -> None:
+        """Steps that are arrays already."""
+        self._flush()
+        self._done.append((solves, steps))
+
+    def _flush(self) -> None:
+        if self._steps:
+            solves = solves_of(self.model, self._solves, self._numbers)
+            self._done.append((solves, np.array(self._steps, STEP)))
+            self._solves, self._numbers, self._steps = [], [], []
 
     def add(self, attempt: Attempt, time: float, h: float, wall_time: float) -> None:
         """A step that ended at `time`."""
         solves = attempt.solves
-        self._numbers += [len(self.steps) + len(self._steps)] * len(solves)
+        self._numbers += [self.count] * len(solves)
         self._solves += solves
         touching = {c.pair for s in solves for c in s.contacts}
         status = "continued" if any(s.status == "continued" for s in solves) else "converged"
@@ -157,11 +174,15 @@ class Recorder:
 
     def finish(self) -> tuple[Solves, np.ndarray]:
         """Everything recorded, the earlier run's part first."""
-        old = self.solves
-        steps = np.concatenate([self.steps, np.array(self._steps, STEP)])
-        if not self._solves:
-            return old, steps
-        new = solves_of(self.model, self._solves, self._numbers)
-        new.contacts["solve"] += len(old)
-        names = ("table", *PARTS, "half", "contacts")
-        return Solves(**{n: np.concatenate([getattr(old, n), getattr(new, n)]) for n in names}), steps
+        self._flush()
+        before = np.cumsum([0, *(len(solves) for solves, _ in self._done)])
+        columns: dict[str, list[np.ndarray]] = {n: [] for n in ("table", *PARTS, "half", "contacts")}
+        for first, (solves, _) in zip(before, self._done, strict=False):
+            for name, parts in columns.items():
+                parts.append(getattr(solves, name))
+            if first:
+                columns["contacts"][-1] = solves.contacts.copy()
+                columns["contacts"][-1]["solve"] += first
+        together = Solves(**{name: np.concatenate(parts) for name, parts in columns.items()})
+        self._done = [(together, np.concatenate([steps for _, steps in self._done]))]
+        return self._done[0]

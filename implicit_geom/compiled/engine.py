@@ -7,6 +7,7 @@ same bodies and pairs and differ in numbers only.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -20,12 +21,13 @@ from implicit_geom.compiled.march import EXTRAPOLATION, Numbers, Table
 from implicit_geom.compiled.pair_functions import PairFunctions
 from implicit_geom.compiled.solver import Group, Problem
 from implicit_geom.contact_group import WarmStart
-from implicit_geom.ledger import EnergyScale
+from implicit_geom.energy import EnergyScale
 from implicit_geom.model import Model, Pair, State
 from implicit_geom.options import SimulationOptions
 from implicit_geom.pair import flat
 
 ALIGNMENT = 64  # bytes
+History = tuple[float, np.ndarray]  # how many of the last solutions are of use, (parts, 3, unknowns)
 
 
 @dataclass(frozen=True)
@@ -160,7 +162,7 @@ class Engine:
         problems = [self._problem(scheme) for scheme in stages]
         self.history = self._array(self.parts, len(EXTRAPOLATION), int(problems[0][Problem.SIZE]))
         others = self._others()
-        contacts = len(self.order) * self.record_size if self.records else 0
+        contacts = len(self.order) * self.record_block.size if self.records else 0
         self.stride = B * (self.state_block.size + nv) + 2 + len(stages) * contacts
         self.rows = self._array(self.chunk * self.parts, self.stride)
         longest = max(self.state_block.size, 64)
@@ -197,9 +199,9 @@ class Engine:
         }
         _fill(self.table, entries)
 
-    @property
-    def record_size(self) -> int:
-        return blocks.record(self.dim).size
+    @cached_property
+    def record_block(self) -> blocks.Block:
+        return blocks.record(self.dim)
 
     def _problem(self, scheme: str) -> np.ndarray:
         """The table of a system of equations; its unknowns are laid out as in `StepProblem`."""
@@ -271,24 +273,34 @@ class Engine:
 
     # ---- running
 
-    def put(self, lane: int, state: State, warm: dict[int, WarmStart], normals: dict[int, np.ndarray]) -> None:
-        """Set a lane's state and warm starts."""
+    def put(
+        self,
+        lane: int,
+        state: State,
+        warm: dict[int, WarmStart],
+        normals: dict[int, np.ndarray],
+        history: History | None,
+    ) -> None:
+        """Set a lane's state and what its stepper remembers."""
         at = self.state_block.at
         own = self.state[:, :, lane]
         own[:, at["x"]], own[:, at["v"]], own[:, at["w"]] = state.x, state.v, state.w
         own[:, at["q"]] = state.q if self.dim == 3 else state.q[:, None]
         self.next[:, :, lane] = own
-        self.numbers[Numbers.KNOWN, lane] = 0.0
+        fits = history is not None and history[1].shape == self.history.shape[:-1]
+        self.numbers[Numbers.KNOWN, lane] = history[0] if history is not None and fits else 0.0
+        if history is not None and fits:
+            self.history[..., lane] = history[1]
         for g in self.groups:
             g.put(lane, warm, normals)
 
-    def warm(self, lane: int) -> tuple[dict[int, WarmStart], dict[int, np.ndarray]]:
-        """A lane's warm starts and normals."""
+    def take(self, lane: int) -> tuple[dict[int, WarmStart], dict[int, np.ndarray], History]:
+        """A lane's warm starts, normals and last solutions."""
         warm: dict[int, WarmStart] = {}
         normals: dict[int, np.ndarray] = {}
         for g in self.groups:
             g.take(lane, warm, normals)
-        return warm, normals
+        return warm, normals, (float(self.numbers[Numbers.KNOWN, lane]), self.history[..., lane].copy())
 
     def run(self, wanted: np.ndarray, h: float) -> np.ndarray:
         """Take up to `wanted` (lanes,) steps of length h; how many each lane took."""
@@ -306,7 +318,7 @@ class Engine:
         used = B * self.state_block.size
         half = rows[:, used : used + B * nv].reshape(len(rows), B, nv)
         used += B * nv
-        size, contacts = self.record_size, len(self.order)
+        size, contacts = self.record_block.size, len(self.order)
         records = []
         for stage in range(2 if self.rattle else 1) if self.records else ():
             first = used + 2 + stage * contacts * size

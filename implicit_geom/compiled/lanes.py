@@ -38,6 +38,7 @@ def run_lanes(lanes: list[Any], options: SimulationOptions, threads: int, told: 
                 if not lane.finished and (lane.stopped or not lane.left):
                     lane.step()
                     lane.solver.widen(lane.state, h)
+                    lane.solver.history = None
 
 
 def _grouped(lanes: list[Any]) -> list[list[Any]]:
@@ -58,7 +59,8 @@ def _run_group(engines: _Engines, group: list[Any], h: float) -> None:
             lane = group[min(i, len(group) - 1)]
             lane.solver.know(lane.state, candidates)
             engine.load(i, lane.model, lane.solver.broad)
-            engine.put(i, lane.state, lane.solver.warm, lane.solver.broad.normals)
+            solver = lane.solver
+            engine.put(i, lane.state, solver.warm, solver.broad.normals, solver.history)
         wanted = np.zeros(LANES)
         for lane in group:
             lane.stopped = False
@@ -71,7 +73,7 @@ def _run_group(engines: _Engines, group: list[Any], h: float) -> None:
                 _keep(engine, i, lane, int(taken[i]), h)
                 lane.stopped |= bool(taken[i] < wanted[i])
         for i, lane in enumerate(group):
-            lane.solver.warm, normals = engine.warm(i)
+            lane.solver.warm, normals, lane.solver.history = engine.take(i)
             lane.solver.broad.normals.update(normals)
 
 

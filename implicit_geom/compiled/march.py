@@ -15,7 +15,7 @@ from implicit_geom.compiled import blocks
 from implicit_geom.compiled.body_functions import energies
 from implicit_geom.compiled.code import Array, Code, Mask, Module, Number, Whole
 from implicit_geom.compiled.solver import Group, Problem, emit_solver, gather, groups
-from implicit_geom.ledger import ROUNDING
+from implicit_geom.energy import ROUNDING
 from implicit_geom.newton import NewtonOptions
 from implicit_geom.steppers.rattle import MAX_TURN, PARTS, SLOW_TURN
 

@@ -49,6 +49,7 @@ class Stepper:
         self.options = options or NewtonOptions()
         self.broad = BroadPhase(model)
         self.warm: dict[int, WarmStart] = {}
+        self.history: tuple[float, np.ndarray] | None = None  # of `implicit_geom.compiled`: last solutions
         self._problems: dict[tuple[str | int, ...], StepProblem] = {}
 
     def _settle(

@@ -1,0 +1,165 @@
+"""The compiled march of one scene, between the steps that its stepper must take itself."""
+
+from __future__ import annotations
+
+import time as clock
+from typing import Any
+
+import numpy as np
+
+from implicit_geom.compiled.engine import Engine, Rows
+from implicit_geom.model import Model, State
+from implicit_geom.options import SimulationOptions
+from implicit_geom.solves import ASSESSED, PARTS, SOLVE, STEP, Solves, contact_dtype
+from implicit_geom.steppers.rattle import PARTS as LENGTHS
+from implicit_geom.steppers.solve import EULER, POSITION, VELOCITY
+
+LARGEST = 160  # unknowns: above this a dense matrix is no longer the quick way
+MEMORY = 1 << 22  # bytes for the rows of one call
+LONGEST = 2048  # steps of one call
+FORMS = {"implicit-euler": "euler", "implicit-rattle": "rattle", "implicit-rattle-4": "rattle-4"}
+
+
+def suits(model: Model, options: SimulationOptions) -> bool:
+    """Whether a scene may be stepped in compiled code at all."""
+    return (
+        options.stepper in FORMS
+        and options.friction_residual != "fritz-john"  # its rows are singular where a contact opens
+        and model.scene.constant_loads
+        and all(model.bodies[b].shape.bounded for b in model.moving)
+    )
+
+
+class Runner:
+    """Takes steps of full length for a stepper, as many as are ordinary."""
+
+    def __init__(self, model: Model, solver: Any, options: SimulationOptions) -> None:
+        self.model, self.solver, self.options = model, solver, options
+        self._engines: dict[tuple[int, ...], Engine] = {}
+        self._current: Engine | None = None  # the engine that holds the solver's memory
+
+    def run(self, state: State, wanted: int, step: int, ends: np.ndarray) -> tuple[State, Solves, np.ndarray]:
+        """Up to `wanted` steps; the state reached, the solves, and the rows of `run.steps`.
+
+        `step` is the number of the first step, `ends` are the times at which the steps end.
+        """
+        engine = self._engine(state)
+        none = state, Solves.empty(state), np.zeros(0, STEP)
+        if engine is None:
+            return none
+        started = clock.perf_counter()
+        taken = int(engine.run(np.array([min(wanted, engine.chunk)], float), self.options.step)[0])
+        wall_time = (clock.perf_counter() - started) / max(taken, 1)
+        if taken == 0:
+            self._current = None
+            return none
+        rows = engine.read(0, taken)
+        solver = self.solver
+        solver.warm, normals, solver.history = engine.take(0)
+        solver.broad.normals.update(normals)
+        times = np.concatenate([[state.time], ends[: taken - 1]])
+        solves = _solves(self.model, engine, rows, times, step, self.options)
+        steps = _steps(engine, solves, ends[:taken], step, self.options, wall_time)
+        last = State(float(ends[taken - 1]), *(getattr(solves, part)[-1].copy() for part in PARTS))
+        return last, solves, steps
+
+    def left(self) -> None:
+        """The stepper takes a step itself: what the engine holds is out of date."""
+        self._current = None
+        self.solver.history = None
+
+    def _engine(self, state: State) -> Engine | None:
+        """The engine for the pairs that the solver has warm starts for, set to its state."""
+        if self._current is not None:
+            return self._current
+        candidates = tuple(sorted(self.solver.warm))
+        if candidates not in self._engines:
+            if len(self._engines) > 32:
+                self._engines.clear()
+            sizes = [self.model.pairs[c].kernel.layout.size for c in candidates]
+            bodies = self.model.moving.size * (self.model.dim + self.model.spins)
+            if bodies + sum(sizes) > LARGEST:
+                return None
+            self._engines[candidates] = self._make(list(candidates))
+        engine = self._engines[candidates]
+        engine.put(0, state, self.solver.warm, self.solver.broad.normals, self.solver.history)
+        self._current = engine
+        return engine
+
+    def _make(self, candidates: list[int]) -> Engine:
+        width = 2 * len(candidates) * 32 + len(self.model.bodies) * 20  # numbers a solve, roughly
+        parts = 5 if self.options.stepper == "implicit-rattle-4" else 1
+        chunk = int(np.clip(MEMORY // (8 * width * parts), 16, LONGEST))
+        engine = Engine(self.model, 1, self.options, candidates, chunk)
+        engine.load(0, self.model, self.solver.broad)
+        return engine
+
+
+def _solves(
+    model: Model, engine: Engine, rows: Rows, times: np.ndarray, step: int, options: SimulationOptions
+) -> Solves:
+    """The rows of an engine as `Solves`; `times` are those at the starts of the steps."""
+    lengths = np.array(LENGTHS if engine.parts == 5 else (1.0,)) * options.step
+    count = len(rows.iterations)
+    table = np.zeros(count, SOLVE)
+    table["step"] = step + np.arange(count) // engine.parts
+    before = np.concatenate([[0.0], np.cumsum(lengths)[:-1]])
+    table["time"] = (times[:, None] + before).ravel()
+    table["h"] = np.tile(lengths, len(times))
+    table["form"] = "rattle" if engine.rattle else "euler"
+    table["iterations"], table["status"] = rows.iterations, "converged"
+    table["residual"] = rows.residual
+    contacts = _contacts(model, engine, rows)
+    return Solves(table, rows.x, rows.q, rows.v, rows.w, rows.half, contacts)
+
+
+def _contacts(model: Model, engine: Engine, rows: Rows) -> np.ndarray:
+    """Closed contacts, solve by solve, those of stage 1 first."""
+    pairs = np.array(engine.order, int)
+    bodies = np.sort([[model.pairs[c].first, model.pairs[c].second] for c in engine.order], axis=1)
+    at = engine.record_block.at
+    stages = (POSITION, VELOCITY) if engine.rattle else (EULER,)
+    parts = []
+    for stage, records in zip(stages, rows.records, strict=True):
+        if not len(pairs):
+            continue
+        solve, which = np.nonzero(records[:, :, at["closed"].start] > 0)
+        chosen = records[solve, which]
+        out = np.zeros(len(solve), contact_dtype(model.dim))
+        out["solve"], out["pair"], out["stage"] = solve, pairs[which], stage
+        out["first"], out["second"] = bodies[which].T
+        for name, where in at.items():
+            if name != "closed":
+                values = chosen[:, where]
+                out[name] = values if out[name].ndim == 2 else values[:, 0]
+        parts.append(out)
+    if not parts:
+        return np.zeros(0, contact_dtype(model.dim))
+    together = np.concatenate(parts)
+    return together[np.argsort(together["solve"], kind="stable")]
+
+
+def _steps(
+    engine: Engine,
+    solves: Solves,
+    ends: np.ndarray,
+    step: int,
+    options: SimulationOptions,
+    wall_time: float,
+) -> np.ndarray:
+    """One row of `run.steps` for every step."""
+    steps = np.zeros(len(ends), STEP)
+    shape = (len(ends), engine.parts)
+    steps["time"], steps["step"] = ends, options.step
+    steps["iterations"] = solves.table["iterations"].reshape(shape).sum(axis=1)
+    steps["residual"] = solves.table["residual"].reshape(shape).max(axis=1)
+    steps["status"], steps["guard"] = "converged", "none"
+    steps["form"], steps["solves"] = FORMS[options.stepper], engine.parts
+    pairs = len(engine.model.pairs)
+    touching = np.unique((solves.contacts["solve"] // engine.parts) * pairs + solves.contacts["pair"])
+    steps["contacts"] = np.bincount(touching // max(pairs, 1), minlength=len(ends))
+    for name in ASSESSED:
+        steps[name] = np.nan
+    steps["wall_time"] = wall_time
+    return steps
+
