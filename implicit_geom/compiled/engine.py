@@ -313,7 +313,7 @@ class Engine:
     def read(self, lane: int, steps: int) -> Rows:
         """What the last run wrote for a lane in its first `steps` steps."""
         B, nv, at = len(self.model.bodies), self.velocities, self.state_block.at
-        rows = np.ascontiguousarray(self.rows[: steps * self.parts, :, lane])
+        rows = self.rows[: steps * self.parts, :, lane].copy()
         states = rows[:, : B * self.state_block.size].reshape(len(rows), B, -1)
         used = B * self.state_block.size
         half = rows[:, used : used + B * nv].reshape(len(rows), B, nv)

@@ -116,13 +116,13 @@ def _solves(
 def _contacts(model: Model, engine: Engine, rows: Rows) -> np.ndarray:
     """Closed contacts, solve by solve, those of stage 1 first."""
     pairs = np.array(engine.order, int)
+    if not engine.order:
+        return np.zeros(0, contact_dtype(model.dim))
     bodies = np.sort([[model.pairs[c].first, model.pairs[c].second] for c in engine.order], axis=1)
     at = engine.record_block.at
     stages = (POSITION, VELOCITY) if engine.rattle else (EULER,)
     parts = []
     for stage, records in zip(stages, rows.records, strict=True):
-        if not len(pairs):
-            continue
         solve, which = np.nonzero(records[:, :, at["closed"].start] > 0)
         chosen = records[solve, which]
         out = np.zeros(len(solve), contact_dtype(model.dim))
@@ -133,8 +133,6 @@ def _contacts(model: Model, engine: Engine, rows: Rows) -> np.ndarray:
                 values = chosen[:, where]
                 out[name] = values if out[name].ndim == 2 else values[:, 0]
         parts.append(out)
-    if not parts:
-        return np.zeros(0, contact_dtype(model.dim))
     together = np.concatenate(parts)
     return together[np.argsort(together["solve"], kind="stable")]
 

@@ -21,6 +21,7 @@ def fails_at(monkeypatch: pytest.MonkeyPatch):
     """Make every stepper fail in the step that starts at a given time."""
 
     def install(time: float) -> None:
+        monkeypatch.setenv("IMPLICIT_GEOM_COMPILED", "0")
         for kind in (EulerStepper, RattleStepper, Rattle4Stepper):
 
             def step(self, state, h: float, solve=kind.step) -> Attempt:
