@@ -44,7 +44,7 @@ class NewtonOptions:
 
     full_steps: int = 12  # undamped steps before damping starts
     damped_steps: int = 20
-    polish: float = 1e-3  # a solution is corrected once more while its rows exceed this part of the tolerance
+    polish: float = 1e-4  # a solution is corrected once more while its rows exceed this part of the tolerance
     growth: float = 1e3  # full steps end where |F| exceeds this multiple of its start
     path_starts: tuple[float, ...] = (1.0, 1e-2)  # first eps of the path; the next is tried if one fails
     path_factor: float = 0.3  # first ratio of successive eps, and its limits

@@ -124,9 +124,8 @@ def warm(kind: PairKind) -> Block:
 
 def start(kind: PairKind) -> Block:
     """A pair at the start of a solve."""
-    return Block(
-        {"gap": 1, "normal_velocity": 1, "slip": 1, "touching": 1, "r2": kind.first.dim, "lag": 1, "U": 1}
-    )
+    dim = kind.first.dim
+    return Block({"gap": 1, "normal_velocity": 1, "slip": 1, "touching": 1, "r2": dim, "n": dim, "lag": 1})
 
 
 def end(kind: PairKind) -> Block:

@@ -322,7 +322,9 @@ def _emit_newton(m: Module, velocities: int, dim: int, options: NewtonOptions) -
                 z[i] = going.select(z[i] + dz[i], z[i])
             iterations.set(going.select(iterations.get() + 1.0, iterations.get()))
         # one more step for a solution that is only just one, see `newton._polish`
-        rough = (measure.get() <= 1.0) & (measure.get() > options.polish)
+        # (a start that is one already has not been corrected at all)
+        coarse = (measure.get() > options.polish) | (iterations.get() < 0.5)
+        rough = (measure.get() <= 1.0) & coarse
         with c.when(rough.any()):
             with c.when(fresh.get().equals(1)):
                 _factor(c, p)
