@@ -65,7 +65,7 @@ class Engine:
         self.velocities = model.dim + model.spins
         self.chunk, self.records = chunk, records
         self._kept: list[np.ndarray] = []  # arrays whose addresses the tables hold
-        self.body = body_code(self.dim, self.lanes)
+        self.body = body_code(self.dim, self.rattle, self.lanes)
         self._march = march_code(self.dim, options.stepper, self.lanes).function("march", 1)
         self.numbers = self._array(len(Numbers))
         self._bodies()
@@ -185,10 +185,6 @@ class Engine:
             **others,
             Table.NEAR: self.body.address("near"),
             Table.ADVANCE: self.body.address("advance"),
-            Table.DRIFT: self.body.address("drift"),
-            Table.ENERGIES: self.body.address("energy"),
-            Table.WORK: self.body.address("work"),
-            Table.MODE: self.body.address("mode"),
             Table.NUMBERS: self.numbers,
             Table.STEPS: self.chunk,
             Table.SOLVE_ROWS: self.rows,
@@ -197,6 +193,9 @@ class Engine:
             Table.RECORDS: int(self.records),
             Table.HISTORY: self.history,
         }
+        if self.rattle:
+            names = {Table.DRIFT: "drift", Table.ENERGIES: "energy", Table.WORK: "work", Table.MODE: "mode"}
+            entries |= {slot: self.body.address(name) for slot, name in names.items()}
         _fill(self.table, entries)
 
     @cached_property
