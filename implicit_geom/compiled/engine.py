@@ -100,9 +100,10 @@ class Engine:
         derived = blocks.derived(dim)
         self.derived, self.still = self._array(B, derived.size), self._array(B, derived.size)
 
-    def load(self, lane: int, model: Model, broad: BroadPhase) -> None:
-        """Give a lane a scene: everything that no step changes."""
-        self._fill_constants(model, lane)
+    def load(self, lane: int, solver: Any) -> None:
+        """Give a lane the scene of a stepper: everything that no step changes."""
+        model, broad = solver.model, solver.broad
+        self._fill_constants(model, lane, getattr(solver, "scale", None))
         state = model.initial_state()
         at = blocks.derived(self.dim).at["R"]
         for b in set(range(len(model.bodies))) - set(model.moving.tolist()):
@@ -115,8 +116,8 @@ class Engine:
                 n, offset = halfspace_plane(model.placed(state, model.pairs[i].first))
                 self.planes[k, :, lane] = [1.0, *n, offset]
 
-    def _fill_constants(self, model: Model, lane: int) -> None:
-        scale = EnergyScale(model)
+    def _fill_constants(self, model: Model, lane: int, scale: EnergyScale | None) -> None:
+        scale = scale or EnergyScale(model)
         loads = model.loads(0.0)
         at = self.constant_block.at
         for b in range(len(model.bodies)):
@@ -308,6 +309,16 @@ class Engine:
         n[Numbers.LEFT], n[Numbers.TAKEN], n[Numbers.WANTED] = 0.0, 0.0, wanted
         self._march(self.table.ctypes.data)
         return np.asarray(n[Numbers.TAKEN], int)
+
+    def states(self, steps: int) -> dict[str, np.ndarray]:
+        """States at the ends of the first `steps` steps of the last run, (lanes, steps, B, ...) by part."""
+        B, size = len(self.model.bodies), self.state_block.size
+        rows = self.rows[self.parts - 1 : steps * self.parts : self.parts, : B * size]
+        rows = np.moveaxis(rows.reshape(steps, B, size, self.lanes), 3, 0)
+        found = {part: rows[..., where] for part, where in self.state_block.at.items()}
+        if self.dim == 2:
+            found["q"] = found["q"][..., 0]
+        return found
 
     def read(self, lane: int, steps: int) -> Rows:
         """What the last run wrote for a lane in its first `steps` steps."""

@@ -91,7 +91,7 @@ class Runner:
         parts = 5 if self.options.stepper == "implicit-rattle-4" else 1
         chunk = int(np.clip(MEMORY // (8 * width * parts), 16, LONGEST))
         engine = Engine(self.model, 1, self.options, candidates, chunk)
-        engine.load(0, self.model, self.solver.broad)
+        engine.load(0, self.solver)
         return engine
 
 
