@@ -46,7 +46,9 @@ class Batch:
         self.failures = {i: lane.failure for i, lane in enumerate(lanes) if lane.failure}
         self.status = np.array(["failed" if i in self.failures else "done" for i in range(len(lanes))])
         self.solved = np.array([lane.alone for lane in lanes])
-        self._parts = {part: np.stack([getattr(lane, part) for lane in lanes]) for part in ("x", "q", "v", "w")}
+        self._parts = {
+            part: np.stack([getattr(lane, part) for lane in lanes]) for part in ("x", "q", "v", "w")
+        }
 
     def __len__(self) -> int:
         return len(self.scenes)
@@ -114,9 +116,7 @@ def simulate_batch(
     Nothing is compiled again when a value changes. A scene that cannot be solved to its end is marked in
     `batch.status`; the others are not touched by it. `threads` are as many as there are processors.
     """
-    options = SimulationOptions(
-        duration, step, stepper, friction_residual, tolerance, "record", energy_guard
-    )
+    options = SimulationOptions(duration, step, stepper, friction_residual, tolerance, "record", energy_guard)
     if threads is not None and (not isinstance(threads, int) or isinstance(threads, bool) or threads < 1):
         raise SceneError(f"threads = {threads!r} must be a whole number above zero")
     scenes = variants(scene, values)
@@ -149,7 +149,7 @@ class Lane:
         state = model.initial_state()
         check_overlap(model, solver, state)
         lengths = options.step_lengths()
-        parts = {}
+        parts: dict[str, Any] = {}
         for part in ("x", "q", "v", "w"):
             first = getattr(state, part)
             parts[part] = np.full((len(lengths) + 1, *first.shape), np.nan)
@@ -207,4 +207,3 @@ def _run(lanes: list[Lane], options: SimulationOptions, threads: int, progress: 
                 lane.step()
             done(sum(lane.taken for lane in lanes))
         return time.perf_counter() - started
-

@@ -4,6 +4,7 @@ from experiments.registry import Registry
 
 REGISTRY = Registry(
     {
+        "agreement": "experiments.benchmarks.agreement",
         "guard": "experiments.benchmarks.guard",
         "robustness": "experiments.benchmarks.robustness",
     }

@@ -18,7 +18,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from implicit_geom.compiled.lowering import DOUBLE, FAST, POINTER, constant, intrinsic, number
+from implicit_geom.compiled.lowering import FAST, POINTER, constant, intrinsic, number
 
 I64 = ir.IntType(64)
 

@@ -224,9 +224,9 @@ class Engine:
         shift, tolerance = self._array(N), self._array(N)
         tolerance[:] = self.options.tolerance
         tables = np.zeros((max(len(self.groups), 1), len(Group)), np.int64)
-        for g, (gather, scatter), table in zip(self.groups, positions, tables, strict=False):
-            g.fill(table, scheme, gather, scatter, N)
-            own = gather[:, gather.shape[1] - g.layout(scheme).size :]
+        for g, (inputs, rows), table in zip(self.groups, positions, tables, strict=False):
+            g.fill(table, scheme, inputs, rows, N)
+            own = inputs[:, inputs.shape[1] - g.layout(scheme).size :]
             shift[own] = g.functions.shift(scheme)[None, :, None]
         stride = body_functions(self.dim).momentum.size
         sizes = [g.notes[f"linear_{scheme}"] for g in self.groups]

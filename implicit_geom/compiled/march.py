@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any
 
 from implicit_geom.compiled import blocks
 from implicit_geom.compiled.body_functions import energies
@@ -18,7 +17,6 @@ from implicit_geom.compiled.solver import Group, Problem, emit_solver, gather, g
 from implicit_geom.energy import ROUNDING
 from implicit_geom.newton import NewtonOptions
 from implicit_geom.steppers.rattle import MAX_TURN, PARTS, SLOW_TURN
-
 
 EXTRAPOLATION = (3.0, -3.0, 1.0)  # of the last three solutions: exact for a motion quadratic in time
 USELESS = 4  # iterations from an extrapolated start that show it to be none
@@ -30,36 +28,35 @@ class Table(IntEnum):
     BODIES = 0  # number of all bodies
     MOVING_COUNT = 1
     MOVING = 2  # bodies that move
-    SLOTS = 3  # place of each body among the moving ones, -1 for a fixed one
-    STATE = 4
-    NEXT = 5
-    SAVED = 6
-    CONSTANTS = 7
-    DERIVED = 8
-    STILL = 9  # derived quantities of stage 2
-    FREE = 10
-    PRESSED = 11
-    NU = 12  # velocities that move the bodies, (B, velocities)
-    ENERGY = 13  # (B, energies)
-    STAGE_1 = 14  # problems
-    STAGE_2 = 15
-    OTHERS_COUNT = 16  # pairs that are no candidates
-    OTHERS_FIRST = 17
-    OTHERS_SECOND = 18
-    OTHERS_PLANE = 19
-    NEAR = 20  # functions
-    ADVANCE = 21
-    DRIFT = 22
-    ENERGIES = 23
-    WORK = 24
-    MODE = 25
-    NUMBERS = 26  # see Numbers
-    STEPS = 27  # steps to take
-    SOLVE_ROWS = 28  # out, a row a solve: states, velocities, records of both stages, see `Output`
-    SOLVE_STRIDE = 29
-    SCRATCH = 30
-    RECORDS = 31  # 1 where the records of contacts are wanted
-    HISTORY = 32  # solutions of the last three steps, for each part of a step
+    STATE = 3
+    NEXT = 4
+    SAVED = 5
+    CONSTANTS = 6
+    DERIVED = 7
+    STILL = 8  # derived quantities of stage 2
+    FREE = 9
+    PRESSED = 10
+    NU = 11  # velocities that move the bodies, (B, velocities)
+    ENERGY = 12  # (B, energies)
+    STAGE_1 = 13  # problems
+    STAGE_2 = 14
+    OTHERS_COUNT = 15  # pairs that are no candidates
+    OTHERS_FIRST = 16
+    OTHERS_SECOND = 17
+    OTHERS_PLANE = 18
+    NEAR = 19  # functions
+    ADVANCE = 20
+    DRIFT = 21
+    ENERGIES = 22
+    WORK = 23
+    MODE = 24
+    NUMBERS = 25  # see Numbers
+    STEPS = 26  # steps to take
+    SOLVE_ROWS = 27  # out, a row a solve: states, velocities, records, see `_Emit.write`
+    SOLVE_STRIDE = 28
+    SCRATCH = 29
+    RECORDS = 30  # 1 where the records of contacts are wanted
+    HISTORY = 31  # solutions of the last three steps, for each part of a step
 
 
 class Numbers(IntEnum):
@@ -213,10 +210,11 @@ class _Emit:
     def remember(self, c: Code, t: Array, p: Array, past: Array) -> None:
         """Keep the solution; what was kept is of no use where it did not help."""
         N, z, numbers = p[Problem.SIZE], p.array(Problem.Z, "n"), t.array(Table.NUMBERS, "n")
+        going = ~c.mask(numbers[Numbers.TROUBLE])
         with c.loop(N) as i:
             for k in reversed(range(1, len(EXTRAPOLATION))):
-                past[N * k + i] = past[N * (k - 1) + i]
-            past[i] = z[i]
+                past[N * k + i] = going.select(past[N * (k - 1) + i], past[N * k + i])
+            past[i] = going.select(z[i], past[i])
         useless = p.array(Problem.REPORT, "n")[1] > USELESS
         numbers[Numbers.KNOWN] = useless.select(-1.0, numbers[Numbers.KNOWN])
 
@@ -420,9 +418,7 @@ class _Emit:
             t.array(Table.ENERGY, "n"),
             t.array(Table.NU, "n"),
         )
-        states, after, constants = (
-            t.array(slot, "n") for slot in (Table.STATE, Table.NEXT, Table.CONSTANTS)
-        )
+        states, after, constants = (t.array(slot, "n") for slot in (Table.STATE, Table.NEXT, Table.CONSTANTS))
         h, at, size = numbers.part(Numbers.H), self.energies.at, self.energies.size
         sums = {
             name: c.variable(0.0)
@@ -481,7 +477,9 @@ class _Emit:
                 steady.set((holds > 0.5).select(steady.get(), 0.0))
         # (`rest` is that of the whole step, of which this may be a part)
         share = numbers[Numbers.H] / numbers[Numbers.STEP]
-        rounding = (sums["kinetic"].get() + sums["lift"].get()) * ROUNDING + sums["rest"].get() * share * share
+        rounding = (sums["kinetic"].get() + sums["lift"].get()) * ROUNDING + sums[
+            "rest"
+        ].get() * share * share
         numbers[Numbers.STEADY] = steady.get()
         change = sums["change"].get() - sums["work"].get()
         numbers[Numbers.GAIN] = change - numbers[Numbers.WEIGHT] * numbers[Numbers.OVERLAP]
@@ -517,11 +515,9 @@ class _Emit:
                         steady.set((numbers[Numbers.STEADY] > 0.5).select(steady.get(), 0.0))
                     self.commit(c, t)
                 if stepper != "implicit-euler":
-                    self.guard(c, numbers, stepper, gain.get(), steady.get())
+                    self.guard(numbers, stepper, gain.get(), steady.get())
                 bad = c.mask(numbers[Numbers.TROUBLE])
-                c.copy_where(
-                    bad, t.array(Table.STATE, "n"), t.array(Table.SAVED, "n"), B * self.n_state
-                )
+                c.copy_where(bad, t.array(Table.STATE, "n"), t.array(Table.SAVED, "n"), B * self.n_state)
                 with groups(c, one) as g:
                     n = g[Group.COUNT] * g[Group.N_WARM]
                     c.copy_where(bad, g.array(Group.WARM, "n"), g.array(Group.SAVED_WARM, "n"), n)
@@ -529,11 +525,11 @@ class _Emit:
                 numbers[Numbers.LEFT] = left.select(1.0, numbers[Numbers.LEFT])
                 taken = numbers[Numbers.TAKEN]
                 numbers[Numbers.TAKEN] = bad.select(taken, taken + 1.0)
-                numbers[Numbers.KNOWN] = numbers[Numbers.KNOWN] + 1.0
+                known = numbers[Numbers.KNOWN]
+                numbers[Numbers.KNOWN] = bad.select(known, known + 1.0)
 
     def guard(
         self,
-        c: Code,
         numbers: Array,
         stepper: str,
         gain: Number,

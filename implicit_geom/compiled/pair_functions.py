@@ -116,9 +116,7 @@ class PairFunctions:
         r = c["L"] * ca.vertcat(*u[at["r"]])
         if kind.layout.known_normal:
             n = R[0] @ c["theta1"][:dim]
-            gap = (
-                ca.dot(n, offset + r) + ca.dot(c["theta1"][:dim], c["com1"]) - c["theta1"][dim]
-            )
+            gap = ca.dot(n, offset + r) + ca.dot(c["theta1"][:dim], c["com1"]) - c["theta1"][dim]
             r1, r2 = offset + r - gap * n, r
         else:
             n, gap = ca.vertcat(*u[at["n"]]), ca.fabs(h) * u[at["D"].start]
@@ -329,7 +327,7 @@ class PairFunctions:
         t: ca.SX,
     ) -> ca.SX:
         """Whether the stepper itself must look at this contact."""
-        at, dim = kind.layout.at, self.dim
+        at, _dim = kind.layout.at, self.dim
         rattle = kind.scheme == "position"
         # the mirrored root: a normal that points into its body
         signs = self.kernel.signs
@@ -421,12 +419,10 @@ class PairFunctions:
         c, end = self.constants.symbol("c"), self.end.symbol("end")
         first = self.record.symbol("first")
         state = blocks.state(dim).symbol("s2")
-        seen, _, u = self._seen(kernel)
+        seen, _, _u = self._seen(kernel)
         point = state["x"] + seen["r2"]
         impact, slid = (first[name] * first["closed"] for name in ("impact", "slid"))
-        record = self._record(
-            kind, seen, c, point, point, end["gap"], impact, ca.SX(0), slid, end["active"]
-        )
+        record = self._record(kind, seen, c, point, point, end["gap"], impact, ca.SX(0), slid, end["active"])
         inputs = [kernel.unknowns, kernel.symbols.parameters, end.value, first.value, c.value, state.value]
         return ca.Function("finish", inputs, [ca.densify(record)])
 

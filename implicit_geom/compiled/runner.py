@@ -59,7 +59,7 @@ class Runner:
         solver.broad.normals.update(normals)
         times = np.concatenate([[state.time], ends[: taken - 1]])
         solves = _solves(self.model, engine, rows, times, step, self.options)
-        steps = _steps(engine, solves, ends[:taken], step, self.options, wall_time)
+        steps = _steps(engine, solves, ends[:taken], self.options, wall_time)
         last = State(float(ends[taken - 1]), *(getattr(solves, part)[-1].copy() for part in PARTS))
         return last, solves, steps
 
@@ -141,7 +141,6 @@ def _steps(
     engine: Engine,
     solves: Solves,
     ends: np.ndarray,
-    step: int,
     options: SimulationOptions,
     wall_time: float,
 ) -> np.ndarray:
@@ -160,4 +159,3 @@ def _steps(
         steps[name] = np.nan
     steps["wall_time"] = wall_time
     return steps
-
