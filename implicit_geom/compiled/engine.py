@@ -14,10 +14,10 @@ import numpy as np
 
 from implicit_geom.broadphase import BroadPhase
 from implicit_geom.closest_points import halfspace_plane
-from implicit_geom.compiled import blocks
+from implicit_geom.compiled import blocks, prediction
 from implicit_geom.compiled.body_functions import body_functions, energies
 from implicit_geom.compiled.library import body_code, march_code, pair_code
-from implicit_geom.compiled.march import EXTRAPOLATION, Numbers, Table
+from implicit_geom.compiled.march import Numbers, Table
 from implicit_geom.compiled.pair_functions import PairFunctions
 from implicit_geom.compiled.solver import Group, Problem
 from implicit_geom.contact_group import WarmStart
@@ -25,9 +25,10 @@ from implicit_geom.energy import EnergyScale
 from implicit_geom.model import Model, Pair, State
 from implicit_geom.options import SimulationOptions
 from implicit_geom.pair import flat
+from implicit_geom.steppers.rattle import PARTS as LENGTHS
 
 ALIGNMENT = 64  # bytes
-History = tuple[float, np.ndarray]  # how many of the last solutions are of use, (parts, 3, unknowns)
+History = tuple[float, np.ndarray]  # how many of the last solutions are of use, (PAST, unknowns)
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ class Engine:
         self.candidates = candidates
         self.dim, self.lanes = model.dim, lanes
         self.rattle = options.stepper != "implicit-euler"
-        self.parts = 5 if options.stepper == "implicit-rattle-4" else 1
+        self.parts = len(LENGTHS) if options.stepper == "implicit-rattle-4" else 1
         self.velocities = model.dim + model.spins
         self.chunk, self.records = chunk, records
         self._kept: list[np.ndarray] = []  # arrays whose addresses the tables hold
@@ -161,7 +162,12 @@ class Engine:
         self.nu = self._array(B, nv)
         stages = ["position", "velocity"] if self.rattle else ["euler"]
         problems = [self._problem(scheme) for scheme in stages]
-        self.history = self._array(self.parts, len(EXTRAPOLATION), int(problems[0][Problem.SIZE]))
+        self.history = self._array(prediction.PAST, int(problems[0][Problem.SIZE]))
+        lengths = LENGTHS if self.parts > 1 else (1.0,)
+        weights = self._array(self.parts, len(prediction.INSTANT), prediction.PAST)
+        weights[:] = prediction.weights(lengths)[..., None]
+        layouts = [g.layout(stages[0]) for g in self.groups for _ in g.members]
+        kinds = prediction.kinds(moving.size * nv, [(own.size, own.geometry) for own in layouts])
         others = self._others()
         contacts = len(self.order) * self.record_block.size if self.records else 0
         self.stride = B * (self.state_block.size + nv) + 2 + len(stages) * contacts
@@ -193,6 +199,8 @@ class Engine:
             Table.SCRATCH: self._array(longest),
             Table.RECORDS: int(self.records),
             Table.HISTORY: self.history,
+            Table.WEIGHTS: weights,
+            Table.KINDS: self._whole(kinds),
         }
         if self.rattle:
             names = {Table.DRIFT: "drift", Table.ENERGIES: "energy", Table.WORK: "work", Table.MODE: "mode"}

@@ -13,12 +13,12 @@ from enum import IntEnum
 from implicit_geom.compiled import blocks
 from implicit_geom.compiled.body_functions import energies
 from implicit_geom.compiled.code import Array, Code, Mask, Module, Number, Whole
+from implicit_geom.compiled.prediction import INSTANT, PAST
 from implicit_geom.compiled.solver import Group, Problem, emit_solver, gather, groups
 from implicit_geom.energy import ROUNDING
 from implicit_geom.newton import NewtonOptions
 from implicit_geom.steppers.rattle import MAX_TURN, PARTS, SLOW_TURN
 
-EXTRAPOLATION = (3.0, -3.0, 1.0)  # of the last three solutions: exact for a motion quadratic in time
 USELESS = 4  # iterations from an extrapolated start that show it to be none
 
 
@@ -56,7 +56,9 @@ class Table(IntEnum):
     SOLVE_STRIDE = 28
     SCRATCH = 29
     RECORDS = 30  # 1 where the records of contacts are wanted
-    HISTORY = 31  # solutions of the last three steps, for each part of a step
+    HISTORY = 31  # the last solutions
+    WEIGHTS = 32  # of `prediction`
+    KINDS = 33  # of the unknowns
 
 
 class Numbers(IntEnum):
@@ -197,26 +199,31 @@ class _Emit:
             with c.loop(self.nv) as j:
                 z[i * self.nv + j] = presses.select(kept[j], flying[j])
 
-    def extrapolate(self, c: Code, t: Array, p: Array, past: Array) -> None:
-        """Start from where the last three solutions of this part of a step point to, if they are known."""
-        N, z = p[Problem.SIZE], p.array(Problem.Z, "n")
-        known = ~(t.array(Table.NUMBERS, "n")[Numbers.KNOWN] < len(EXTRAPOLATION))
+    def extrapolate(self, c: Code, t: Array, p: Array, part: Whole) -> None:
+        """Start from where the last solutions point to, if they are known; see `prediction`."""
+        N, z, past = p[Problem.SIZE], p.array(Problem.Z, "n"), t.array(Table.HISTORY, "n")
+        weights = t.array(Table.WEIGHTS, "n").part(part * (len(INSTANT) * PAST))
+        kinds = t.array(Table.KINDS, "w")
+        known = ~(t.array(Table.NUMBERS, "n")[Numbers.KNOWN] < PAST)
         with c.when(known.any()), c.loop(N) as i:
-            guess = past[i] * EXTRAPOLATION[0]
-            for k, factor in enumerate(EXTRAPOLATION[1:], start=1):
-                guess = guess + past[N * k + i] * factor
+            own = weights.part(kinds[i] * PAST)
+            guess = past[i] * own[0]
+            for k in range(1, PAST):
+                guess = guess + past[N * k + i] * own[k]
             z[i] = known.select(guess, z[i])
 
-    def remember(self, c: Code, t: Array, p: Array, past: Array) -> None:
+    def remember(self, c: Code, t: Array, p: Array) -> None:
         """Keep the solution; what was kept is of no use where it did not help."""
-        N, z, numbers = p[Problem.SIZE], p.array(Problem.Z, "n"), t.array(Table.NUMBERS, "n")
+        N, z, past = p[Problem.SIZE], p.array(Problem.Z, "n"), t.array(Table.HISTORY, "n")
+        numbers = t.array(Table.NUMBERS, "n")
         going = ~c.mask(numbers[Numbers.TROUBLE])
         with c.loop(N) as i:
-            for k in reversed(range(1, len(EXTRAPOLATION))):
+            for k in reversed(range(1, PAST)):
                 past[N * k + i] = going.select(past[N * (k - 1) + i], past[N * k + i])
             past[i] = going.select(z[i], past[i])
+        known = numbers[Numbers.KNOWN]
         useless = p.array(Problem.REPORT, "n")[1] > USELESS
-        numbers[Numbers.KNOWN] = useless.select(-1.0, numbers[Numbers.KNOWN])
+        numbers[Numbers.KNOWN] = going.select(useless.select(0.0, known + 1.0), known)
 
     def take_velocities(self, c: Code, t: Array, p: Array) -> None:
         """The velocities of the solution, by body; fixed bodies have none."""
@@ -328,10 +335,9 @@ class _Emit:
         self.prepare_bodies(c, t, p, t.array(Table.STATE, "n"), t.array(Table.DERIVED, "n"))
         self.prepare_pairs(c, t, p)
         self.predict(c, t, p)
-        past = t.array(Table.HISTORY, "n").part(part * p[Problem.SIZE] * len(EXTRAPOLATION))
-        self.extrapolate(c, t, p, past)
+        self.extrapolate(c, t, p, part)
         self.solved(c, p, numbers)
-        self.remember(c, t, p, past)
+        self.remember(c, t, p)
         self.take_velocities(c, t, p)
         self.advance(c, t)
         self.finish_pairs(c, t, p)
@@ -525,8 +531,6 @@ class _Emit:
                 numbers[Numbers.LEFT] = left.select(1.0, numbers[Numbers.LEFT])
                 taken = numbers[Numbers.TAKEN]
                 numbers[Numbers.TAKEN] = bad.select(taken, taken + 1.0)
-                known = numbers[Numbers.KNOWN]
-                numbers[Numbers.KNOWN] = bad.select(known, known + 1.0)
 
     def guard(
         self,
