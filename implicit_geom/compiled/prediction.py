@@ -1,7 +1,8 @@
 """Where the last solutions point to: weights of a polynomial through them, for every part of a step.
 
 A part of a step runs from s to s + l (in steps; l < 0 for the one that runs backwards). Its velocities
-belong to the middle, its contact points to the end and its impulses, which grow with the length, to the start.
+belong to the middle, its contact points to the end, and its impulses, which grow with the length, to the
+start.
 All that is the same in every step, so that the weights are constants.
 """
 
