@@ -113,7 +113,7 @@ class Engine:
         for g in self.groups:
             g.load(lane, model, broad)
         for k, i in enumerate(self.others):
-            if broad.plane[i]:
+            if model.pairs.against_halfspaces(np.array([i]))[0]:
                 n, offset = halfspace_plane(model.placed(state, model.pairs[i].first))
                 self.planes[k, :, lane] = [1.0, *n, offset]
 

@@ -26,6 +26,7 @@ def suits(model: Model, options: SimulationOptions) -> bool:
         options.stepper in FORMS
         and options.friction_residual != "fritz-john"  # its rows are singular where a contact opens
         and model.scene.constant_loads
+        and model.moving.size * (model.dim + model.spins) <= LARGEST
         and all(model.bodies[b].shape.bounded for b in model.moving)
     )
 
