@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from implicit_geom.compiled.engine import Engine
+from implicit_geom.compiled.runner import suits
 from implicit_geom.model import State
 from implicit_geom.options import SimulationOptions
 
@@ -25,7 +26,9 @@ def run_lanes(lanes: list[Any], options: SimulationOptions, threads: int, told: 
     engines = _Engines(options)
     h = options.step
     for lane in lanes:
-        lane.solver.widen(lane.state, h)
+        lane.compiled = suits(lane.model, options)
+        if lane.compiled:
+            lane.solver.widen(lane.state, h)
     with ThreadPoolExecutor(threads) as pool:
         while True:
             open_lanes = [lane for lane in lanes if not lane.finished]
@@ -37,8 +40,9 @@ def run_lanes(lanes: list[Any], options: SimulationOptions, threads: int, told: 
             for lane in open_lanes:
                 if not lane.finished and (lane.stopped or not lane.left):
                     lane.step()
-                    lane.solver.widen(lane.state, h)
                     lane.solver.history = None
+                    if lane.compiled:
+                        lane.solver.widen(lane.state, h)
 
 
 def _grouped(lanes: list[Any]) -> list[list[Any]]:
