@@ -120,7 +120,12 @@ def simulate_batch(
     if threads is not None and (not isinstance(threads, int) or isinstance(threads, bool) or threads < 1):
         raise SceneError(f"threads = {threads!r} must be a whole number above zero")
     scenes = variants(scene, values)
-    lanes = [Lane.start(s, options) for s in scenes]
+    lanes = []
+    for i, s in enumerate(scenes):
+        try:
+            lanes.append(Lane.start(s, options))
+        except SceneError as error:
+            raise SceneError(f"values, row {i}: {error}") from None
     wall_time = _run(lanes, options, threads or os.cpu_count() or 1, progress)
     return Batch(scenes, options, lanes, wall_time)
 
@@ -139,6 +144,7 @@ class Lane:
     w: np.ndarray
     taken: int = 0
     alone: int = 0
+    compiled: bool = True  # whether compiled code suits it
     stopped: bool = False  # the compiled code has left this lane at its next step
     failure: str = ""
 
@@ -165,7 +171,7 @@ class Lane:
     def left(self) -> int:
         """Steps of full length still to be taken in compiled code."""
         full = int(np.sum(self.lengths == self.lengths[0]))
-        return 0 if self.failure else max(full - self.taken, 0)
+        return 0 if self.failure or not self.compiled else max(full - self.taken, 0)
 
     @property
     def finished(self) -> bool:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from implicit_geom.compiled.engine import Engine
+from implicit_geom.compiled.runner import suits
 from implicit_geom.model import State
 from implicit_geom.options import SimulationOptions
 from implicit_geom.solves import PARTS
@@ -29,7 +30,9 @@ def run_lanes(lanes: list[Any], options: SimulationOptions, threads: int, told: 
     idle: dict[Key, list[Engine]] = {}
     wall_time = 0.0
     for lane in lanes:
-        lane.solver.widen(lane.state, h)
+        lane.compiled = suits(lane.model, options)
+        if lane.compiled:
+            lane.solver.widen(lane.state, h)
     with ThreadPoolExecutor(threads) as pool:
         while open_lanes := [lane for lane in lanes if not lane.finished]:
             groups = _grouped([lane for lane in open_lanes if lane.left])
@@ -45,8 +48,9 @@ def run_lanes(lanes: list[Any], options: SimulationOptions, threads: int, told: 
             for lane in open_lanes:
                 if not lane.finished and (lane.stopped or not lane.left):
                     lane.step()
-                    lane.solver.widen(lane.state, h)
                     lane.solver.history = None
+                    if lane.compiled:
+                        lane.solver.widen(lane.state, h)
             wall_time += time.perf_counter() - started
     return wall_time
 

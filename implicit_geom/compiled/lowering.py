@@ -166,10 +166,10 @@ class _Lowering:
         raise NotImplementedError(f"CasADi instruction {op} has no translation")
 
     def _sign(self, x: Any) -> Any:
-        b = self.b
-        positive = b.select(b.fcmp_ordered(">", x, self.zero), self.one, self.zero)
-        negative = b.select(b.fcmp_ordered("<", x, self.zero), self.one, self.zero)
-        return b.fsub(positive, negative)
+        """1, -1, or x itself where it is zero or NaN."""
+        b, minus_one = self.b, constant(-1.0, self.lanes)
+        rest = b.select(b.fcmp_ordered("<", x, self.zero), minus_one, x)
+        return b.select(b.fcmp_ordered(">", x, self.zero), self.one, rest)
 
     def _library(self, name: str, values: list[Any]) -> Any:
         """A function of the C library, lane by lane."""

@@ -1,0 +1,34 @@
+"""Small modules compiled without the cache, and memory aligned for them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+
+from implicit_geom.compiled.objects import Code, _compile
+
+ALIGNMENT = 64
+
+
+def lanes_of(values: Any, lanes: int) -> np.ndarray:
+    """A copy (..., lanes) of numbers (...) or (..., lanes), aligned for vectors."""
+    values = np.asarray(values, float)
+    if values.shape[-1:] != (lanes,) or values.ndim == 1:
+        values = np.repeat(values[..., None], lanes, axis=-1)
+    raw = np.full(values.size + ALIGNMENT // 8, np.nan)
+    skip = (-raw.ctypes.data % ALIGNMENT) // 8
+    out = raw[skip : skip + values.size].reshape(values.shape)
+    out[...] = values
+    return out
+
+
+def compiled(module: ir.Module) -> Code:
+    return Code(_compile(module), {})
+
+
+def call(code: Code, name: str, *arguments: np.ndarray | int) -> int:
+    """Call a function; arrays are passed by address."""
+    values = [a.ctypes.data if isinstance(a, np.ndarray) else a for a in arguments]
+    return code.function(name, len(values))(*values)

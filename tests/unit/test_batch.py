@@ -1,0 +1,291 @@
+"""`simulate_batch`: the runs of `simulate`, scene by scene, whatever runs beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import shapes
+from implicit_geom import Scene, SceneError, simulate
+from implicit_geom.batch import Batch, simulate_batch
+from implicit_geom.compiled import SWITCH
+from implicit_geom.options import AVAILABLE
+from implicit_geom.values import variants
+from shapes import ShapeError
+
+PARTS = ("position", "orientation", "velocity", "angular_velocity")
+BOUND = 1e-12  # a step
+
+
+@pytest.fixture
+def egg() -> Scene:
+    """An egg that lands, slides and rolls."""
+    scene = Scene(gravity=(0, 0, -9.81))
+    scene.add("ground", shapes.halfspace(normal=(0, 0, 1)), fixed=True)
+    scene.add(
+        "egg",
+        shapes.ellipsoid(0.5, 0.4, 0.3),
+        mass=1.0,
+        position=(0, 0, 0.55),
+        orientation=(1, 0.1, 0.2, 0.3),
+        velocity=(1, 0.3, 0),
+        angular_velocity=(1, 2, 3),
+    )
+    scene.friction(mu=0.4)
+    return scene
+
+
+def many(count: int) -> dict[str, Any]:
+    """Other shape, mass, friction and start in every row."""
+    rng = np.random.default_rng(3)
+    return {
+        "bodies.egg.shape.a": rng.uniform(0.3, 0.5, count),
+        "bodies.egg.shape.c": rng.uniform(0.2, 0.5, count),
+        "bodies.egg.mass": 10 ** rng.uniform(-2, 2, count),
+        "bodies.egg.velocity": rng.normal(size=(count, 3)) * (1, 1, 0),
+        "bodies.egg.orientation": rng.normal(size=(count, 4)),
+        "friction.mu": rng.uniform(0.05, 1.5, count),
+    }
+
+
+def assert_same(batch: Batch, i: int, other: Any, steps: int, allowed: float = BOUND) -> None:
+    """Scene i of a batch is the run `other`, up to `allowed` for every step, relative to sizes and speeds."""
+    for name in batch.names:
+        ours, theirs = batch[name], other[name]
+        speed = 1.0 + float(np.max(np.abs(theirs.velocity))) + float(np.max(np.abs(theirs.angular_velocity)))
+        for part in PARTS:
+            a, b = getattr(ours, part)[i][: steps + 1], getattr(theirs, part)[: steps + 1]
+            assert a.shape == b.shape
+            assert np.max(np.abs(a - b)) <= allowed * steps * speed, (name, part)
+
+
+@pytest.mark.parametrize("stepper", AVAILABLE)
+def test_a_batch_is_simulate_scene_by_scene(stepper: str, egg: Scene) -> None:
+    """Shapes, masses, friction and starts differ; more scenes than lanes; most steps in compiled code."""
+    options: dict[str, Any] = {"duration": 0.3, "step": 0.01, "stepper": stepper, "progress": False}
+    values = many(11)
+    batch = simulate_batch(egg, values, threads=1, **options)
+    assert list(batch.status) == ["done"] * 11
+    assert len(batch) == 11
+    assert np.mean(batch.solved) < 0.3 * 30
+    for i, scene in enumerate(variants(egg, values)):
+        run = simulate(scene, **options)
+        assert np.any(run.steps["contacts"] > 0)
+        np.testing.assert_array_equal(batch.time, run.time)
+        assert_same(batch, i, run, 30)
+        np.testing.assert_allclose(batch.energy[i], run.energy, rtol=1e-9)
+
+
+def test_scenes_of_other_structure_share_a_batch(egg: Scene) -> None:
+    """Rows without friction have other unknowns; a body that never meets another has none."""
+    values = {
+        "friction.mu": [0.4, 0.0, 0.2, 0.0, 0.7],
+        "bodies.egg.position": [(0, 0, 0.55), (0, 0, 0.6), (0, 0, 90.0), (0, 0, 0.7), (0, 0, 0.55)],
+    }
+    batch = simulate_batch(egg, values, duration=0.2, step=0.01, threads=1, progress=False)
+    for i, scene in enumerate(variants(egg, values)):
+        assert_same(batch, i, simulate(scene, duration=0.2, step=0.01, progress=False), 20)
+
+
+def bouncing(egg: Scene) -> dict[str, Any]:
+    return {
+        "friction.restitution": [0.0, 0.9, 0.0, 0.5, 0.0, 0.0, 0.9, 0.0, 0.0, 0.3],
+        "friction.mu": np.linspace(0.1, 1.0, 10),
+    }
+
+
+def test_scenes_that_bounce_leave_the_others_alone(egg: Scene) -> None:
+    """Own steps of some lanes: the others are as in a batch without them, and take no own steps more."""
+    options: dict[str, Any] = {"duration": 0.5, "step": 0.01, "threads": 1, "progress": False}
+    values = bouncing(egg)
+    smooth = np.flatnonzero(np.array(values["friction.restitution"]) == 0)
+    together = simulate_batch(egg, values, **options)
+    apart = simulate_batch(egg, {k: np.array(v)[smooth] for k, v in values.items()}, **options)
+    assert np.all(together.solved[[1, 3, 6, 9]] > 0)
+    assert np.array_equal(together.solved[smooth], apart.solved)
+    for part in PARTS:
+        ours, theirs = getattr(together["egg"], part)[smooth], getattr(apart["egg"], part)
+        np.testing.assert_allclose(ours, theirs, rtol=0, atol=50 * 5 * BOUND)
+    for i, scene in enumerate(variants(egg, values)):
+        run = simulate(scene, duration=0.3, step=0.01, progress=False)
+        assert_same(together, i, run, 30)
+
+
+def test_threads_do_not_change_a_bit(egg: Scene) -> None:
+    """One thread or two; twice the same."""
+    values = bouncing(egg) | {"bodies.egg.shape.a": np.linspace(0.3, 0.5, 10)}
+    runs = [
+        simulate_batch(egg, values, duration=0.4, step=0.01, threads=n, progress=False) for n in (1, 2, 2)
+    ]
+    for run in runs[1:]:
+        for part in PARTS:
+            assert getattr(run["egg"], part).tobytes() == getattr(runs[0]["egg"], part).tobytes()
+        assert run.solved.tolist() == runs[0].solved.tolist()
+
+
+def test_the_order_of_rows_does_not_matter(egg: Scene) -> None:
+    """A scene's run is its own, whichever lanes stand beside it, or none.
+
+    (To the last bit it is not: lanes that iterate together share the decision which matrices are fresh.)
+    """
+    values = bouncing(egg) | many(10)
+    order = np.random.default_rng(0).permutation(10)
+    options: dict[str, Any] = {"duration": 0.3, "step": 0.01, "threads": 1, "progress": False}
+    plain = simulate_batch(egg, values, **options)
+    mixed = simulate_batch(egg, {k: np.array(v)[order] for k, v in values.items()}, **options)
+    single = simulate_batch(egg, {k: np.array(v)[order[:1]] for k, v in values.items()}, **options)
+    for part in PARTS:
+        a, b = getattr(plain["egg"], part)[order], getattr(mixed["egg"], part)
+        np.testing.assert_allclose(b, a, rtol=0, atol=30 * 5 * BOUND)
+        np.testing.assert_allclose(getattr(single["egg"], part)[0], a[0], rtol=0, atol=30 * 5 * BOUND)
+
+
+def test_without_compiled_code_the_batch_is_simulate(egg: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    """IMPLICIT_GEOM_COMPILED=0: the steppers' own runs, to the last bit."""
+    monkeypatch.setenv(SWITCH, "0")
+    values = {"friction.mu": [0.1, 0.4], "friction.restitution": [0.0, 0.5]}
+    batch = simulate_batch(egg, values, duration=0.2, step=0.01, progress=False)
+    assert batch.solved.tolist() == [20, 20]
+    for i, scene in enumerate(variants(egg, values)):
+        assert_same(batch, i, simulate(scene, duration=0.2, step=0.01, progress=False), 20, allowed=0.0)
+
+
+def test_fritz_john_is_left_to_the_stepper(egg: Scene) -> None:
+    """What compiled code does not suit is stepped by the steppers, here as in `simulate`."""
+    options: dict[str, Any] = {
+        "duration": 0.1, "step": 0.01, "friction_residual": "fritz-john", "progress": False,
+    }  # fmt: skip
+    values = {"friction.mu": [0.1, 0.4]}
+    batch = simulate_batch(egg, values, threads=1, **options)
+    assert batch.solved.tolist() == [10, 10]
+    for i, scene in enumerate(variants(egg, values)):
+        assert_same(batch, i, simulate(scene, **options), 10, allowed=0.0)
+
+
+def test_a_last_step_that_is_shorter(egg: Scene) -> None:
+    """A duration that is no multiple of the step ends where `simulate` ends."""
+    values = {"friction.mu": [0.1, 0.4, 0.0]}
+    batch = simulate_batch(egg, values, duration=0.125, step=0.01, threads=1, progress=False)
+    for i, scene in enumerate(variants(egg, values)):
+        run = simulate(scene, duration=0.125, step=0.01, progress=False)
+        assert batch.time[-1] == run.time[-1] == 0.125
+        assert_same(batch, i, run, 13)
+
+
+def test_a_failed_scene_is_marked_and_disturbs_no_other(egg: Scene) -> None:
+    """A direction of friction along the normal has no meaning once there is contact: that row fails alone."""
+    egg.friction(mu=0.4, e_o=0.5, direction=(1, 0, 0))
+    down = (0.0, 0.0, 1.0)
+    directions = [(1.0, 0, 0), (0, 1.0, 0), down, (1.0, 1.0, 0), (1.0, 0, 0.5)]
+    options: dict[str, Any] = {"duration": 0.3, "step": 0.01, "threads": 1, "progress": False}
+    scenes = []
+    batch = _with_directions(egg, directions, options, scenes)
+    assert batch.status.tolist() == ["done", "done", "failed", "done", "done"]
+    assert list(batch.failures) == [2]
+    assert "direction" in batch.failures[2]
+    good = np.isfinite(batch["egg"].position[2]).all(axis=1)
+    last = int(np.flatnonzero(good)[-1])
+    assert 0 < last < 30
+    assert not np.any(good[last + 1 :])
+    assert np.all(np.isnan(batch.kinetic_energy[2, last + 1 :]))
+    for i in (0, 1, 3, 4):
+        assert_same(batch, i, simulate(scenes[i], duration=0.3, step=0.01, progress=False), 30)
+    failed = simulate(scenes[2], duration=0.3, step=0.01, progress=False, on_failure="record")
+    assert len(failed.time) == last + 1
+    assert_same(batch, 2, failed, last)
+
+
+def _with_directions(
+    egg: Scene, directions: list[Any], options: dict[str, Any], scenes: list[Scene]
+) -> Batch:
+    """A batch whose rows differ in the direction of friction, which no field of `values` can say."""
+    from implicit_geom import batch as module
+
+    def turned(scene: Scene, values: Any) -> list[Scene]:
+        for scene_i, direction in zip(variants(scene, values), directions, strict=True):
+            scene_i.friction(direction=direction)
+            scenes.append(scene_i)
+        return scenes
+
+    with pytest.MonkeyPatch.context() as m:
+        m.setattr(module, "variants", turned)
+        return simulate_batch(egg, {"friction.mu": [0.4] * len(directions)}, **options)
+
+
+REFUSED: dict[str, tuple[dict[str, Any], type[Exception], list[str]]] = {
+    "unknown body": ({"bodies.eg.mass": [1.0]}, SceneError, ["bodies.eg", "'egg'"]),
+    "unknown field": ({"bodies.egg.mas": [1.0]}, SceneError, ["bodies.egg.mas", "'mass'"]),
+    "unknown table": ({"body.egg.mass": [1.0]}, SceneError, ["body", "'bodies'"]),
+    "unknown shape field": ({"bodies.egg.shape.aa": [1.0]}, SceneError, ["shape", "'a'"]),
+    "a mass of the fixed ground": ({"bodies.ground.mass": [1.0]}, SceneError, ["ground", "mass"]),
+    "kind of shape": ({"bodies.egg.shape.kind": [1.0]}, SceneError, ["kind"]),
+    "dimension": ({"dim": [3]}, SceneError, ["dim"]),
+    "unequal lengths": (
+        {"friction.mu": [0.1, 0.2], "bodies.egg.mass": [1.0]},
+        SceneError,
+        ["friction.mu has 2", "bodies.egg.mass has 1"],
+    ),
+    "empty": ({"friction.mu": []}, SceneError, ["empty"]),
+    "no values": ({}, SceneError, ["at least one"]),
+    "a single number": ({"friction.mu": 0.3}, SceneError, ["friction.mu", "array"]),
+    "text": ({"friction.mu": ["much"]}, SceneError, ["friction.mu", "numbers"]),
+    "NaN": ({"friction.mu": [0.1, np.nan]}, SceneError, ["row 1", "friction.mu", "finite"]),
+    "infinite": ({"bodies.egg.velocity": [(0, 0, 0), (0, np.inf, 0)]}, SceneError, ["row 1", "egg.velocity"]),
+    "negative mass": ({"bodies.egg.mass": [1.0, 1.0, 1.0, -1.0]}, SceneError, ["row 3", "bodies.egg.mass"]),
+    "negative axis": ({"bodies.egg.shape.a": [1.0, 0.4, -0.1]}, ShapeError, ["row 2", "a"]),
+    "a vector too short": ({"bodies.egg.velocity": [(0, 0)]}, SceneError, ["row 0", "bodies.egg.velocity"]),
+    "a vector for a number": ({"friction.mu": [(0.1, 0.2)]}, SceneError, ["row 0", "friction.mu"]),
+    "overlap": (
+        {"bodies.egg.position": [(0, 0, 1), (0, 0, 1), (0, 0, 0.1)]},
+        SceneError,
+        ["row 2", "overlap", "bodies.egg.position"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_wrong_is_said_with_row_and_field(name: str, egg: Scene) -> None:
+    """Errors name the row, the field and what would be right; nothing is simulated."""
+    values, kind, told = REFUSED[name]
+    with pytest.raises(kind) as caught:
+        simulate_batch(egg, values, duration=0.1, step=0.01, progress=False)
+    assert all(text in str(caught.value) for text in told), str(caught.value)
+
+
+def test_loads_of_time_are_refused(egg: Scene) -> None:
+    """A load that is a function has no place in a scene file, and in a batch."""
+    egg.applied("egg", force=lambda t: (t, 0, 0))
+    with pytest.raises(SceneError, match="functions of time"):
+        simulate_batch(egg, {"friction.mu": [0.1]}, duration=0.1, step=0.01)
+
+
+@pytest.mark.parametrize("threads", [0, -1, 1.5, True])
+def test_threads_are_a_whole_number(threads: Any, egg: Scene) -> None:
+    """Anything else is refused."""
+    with pytest.raises(SceneError, match="threads"):
+        simulate_batch(egg, {"friction.mu": [0.1]}, duration=0.1, step=0.01, threads=threads)
+
+
+def test_derived_inertia_follows_and_given_inertia_stays(egg: Scene) -> None:
+    """A new shape or mass brings its own inertia, unless the scene gave one."""
+    rows = variants(egg, {"bodies.egg.mass": [1.0, 4.0]})
+    np.testing.assert_allclose(rows[1].bodies["egg"].inertia, 4 * rows[0].bodies["egg"].inertia)
+    given = Scene(gravity=(0, 0, -9.81))
+    given.add("egg", shapes.ellipsoid(0.5, 0.4, 0.3), mass=1.0, inertia=(0.1, 0.12, 0.15))
+    rows = variants(given, {"bodies.egg.mass": [1.0, 4.0]})
+    assert np.array_equal(rows[1].bodies["egg"].inertia, np.diag([0.1, 0.12, 0.15]))
+
+
+def test_planar_and_piled_scenes(disc: Callable[[], Scene]) -> None:
+    """The plane, and several bodies in reach of each other at different times."""
+    scene = disc()
+    scene.add("upper", shapes.ellipse(0.5, 0.4), mass=0.5, position=(0.1, 2.6))
+    values = {"bodies.upper.position": [(0.1 * i, 2.55 + 0.1 * i) for i in range(5)]}
+    batch = simulate_batch(scene, values, duration=0.3, step=0.01, threads=1, progress=False)
+    for i, one in enumerate(variants(scene, values)):
+        run = simulate(one, duration=0.3, step=0.01, progress=False)
+        assert_same(batch, i, run, 30)
+    assert batch["upper"].angular_velocity.shape == (5, 31)

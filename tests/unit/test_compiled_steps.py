@@ -1,0 +1,334 @@
+"""Compiled steps against the steppers' own: the same step from the same state, or left to the stepper."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from test_restart import assert_identical
+
+import shapes
+from experiments.benchmarks.agreement import BOUND, compared
+from implicit_geom import Scene, Trajectory, simulate
+from implicit_geom.compiled import SWITCH, available, runner
+from implicit_geom.options import AVAILABLE
+
+pytestmark = pytest.mark.skipif(not available(), reason="compiled code is not at hand")
+
+EULER, RATTLE, RATTLE_4 = "implicit-euler", "implicit-rattle", "implicit-rattle-4"
+TILTED = (1, 0.1, 0.2, 0.3)
+Build = Callable[[], Scene]
+
+
+def on_ground(
+    shape: Any,
+    *,
+    gravity: float = 9.81,
+    friction: dict[str, Any] | None = None,
+    mass: float = 1.0,
+    **start: Any,
+) -> Scene:
+    """A body over a half-space."""
+    dim = shape.dim
+    down = (0.0,) * (dim - 1) + (-gravity,)
+    scene = Scene(dim=dim, gravity=down)
+    up = (0.0,) * (dim - 1) + (1.0,)
+    scene.add("ground", (shapes.halfspace if dim == 3 else shapes.halfplane)(normal=up), fixed=True)
+    scene.add("body", shape, mass=mass, **start)
+    scene.friction(**({"mu": 0.4} | (friction or {})))
+    return scene
+
+
+def egg(size: float = 1.0, **more: Any) -> Scene:
+    """An ellipsoid that lands, slides and rolls; everything in proportion to its size, gravity too."""
+    return on_ground(
+        shapes.ellipsoid(0.5 * size, 0.4 * size, 0.3 * size),
+        gravity=9.81 * size,
+        **{
+            "position": (0, 0, 0.45 * size),
+            "orientation": TILTED,
+            "velocity": (1.0 * size, 0.3 * size, 0),
+            "angular_velocity": (1, 2, 3),
+            **more,
+        },
+    )
+
+
+def two_eggs() -> Scene:
+    scene = egg()
+    scene.add(
+        "upper", shapes.ellipsoid(0.3, 0.3, 0.2), mass=0.5, position=(0.05, 0, 1.15), orientation=TILTED
+    )
+    return scene
+
+
+def on_spheres() -> Scene:
+    """A sphere that comes to lie on three fixed ones, with nothing below."""
+    scene = Scene()
+    for i, angle in enumerate(2 * np.pi * np.arange(3) / 3):
+        at = (0.6 * np.cos(angle), 0.6 * np.sin(angle), 0.0)
+        scene.add(f"support{i}", shapes.sphere(0.5), position=at, fixed=True)
+    scene.add("ball", shapes.sphere(0.4), mass=1.0, position=(0.02, 0.01, 0.75), angular_velocity=(0.3, 0, 1))
+    scene.friction(mu=0.3)
+    return scene
+
+
+def pushed() -> Scene:
+    scene = egg()
+    scene.applied("body", force=(2.0, -1.0, 0.5), torque=(0.1, 0.2, -0.3))
+    return scene
+
+
+def several() -> Scene:
+    """Four bodies in space and a plate, all pairs of other kinds."""
+    scene = Scene()
+    scene.add("ground", shapes.halfspace(normal=(0, 0, 1)), fixed=True)
+    scene.add("plate", shapes.box(1, 1, 0.1), position=(2, 0, 0.1), fixed=True)
+    scene.add("ball", shapes.sphere(0.3), mass=1.0, position=(2, 0, 0.55), velocity=(-0.5, 0, 0))
+    scene.add("egg", shapes.ellipsoid(0.4, 0.3, 0.3), mass=2.0, position=(0, 0, 0.35), velocity=(1, 0, 0))
+    scene.add("pill", shapes.capsule(0.2, 0.5), mass=1.5, position=(0, 1.0, 0.45), orientation=(1, 1, 0, 0))
+    scene.friction(mu=0.5)
+    return scene
+
+
+def floating() -> Scene:
+    """Two bodies that meet without gravity."""
+    scene = Scene(gravity=(0, 0, 0))
+    scene.add("one", shapes.ellipsoid(0.5, 0.3, 0.3), mass=1.0, angular_velocity=(0.5, 1, 2))
+    scene.add("two", shapes.sphere(0.3), mass=2.0, position=(1.2, 0.1, 0), velocity=(-2, 0, 0))
+    scene.friction(mu=0.3)
+    return scene
+
+
+def planar(shape: Any, y: float) -> Scene:
+    return on_ground(shape, position=(0, y), orientation=0.3, velocity=(-2, 0), angular_velocity=1.5)
+
+
+def framed() -> Scene:
+    """Two kinds of anisotropic friction at once: across the world, and fixed to a body."""
+    scene = egg(friction={"mu": 0.5, "e_t": 1.0, "e_o": 0.3, "e_r": 0.02, "direction": (1, 2, 0.3)})
+    scene.add("block", shapes.ellipsoid(0.6, 0.6, 0.3), mass=3.0, position=(3, 0, 0.3), velocity=(-1, 0.5, 0))
+    scene.friction("ground", "block", mu=0.4, e_t=1.0, e_o=0.5, e_r=0.1, direction=(1, 0.2, 0), frame="block")
+    return scene
+
+
+@dataclass(frozen=True)
+class Case:
+    build: Build
+    h: float = 0.01
+    steps: int = 60
+    share: float = 0.8  # of the steps that must be taken in compiled code
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+CASES = {
+    "ellipsoid on plane, euler": Case(egg, options={"stepper": EULER}),
+    "ellipsoid on plane, rattle": Case(egg),
+    "ellipsoid on plane, rattle-4": Case(egg, options={"stepper": RATTLE_4}),
+    "two ellipsoids, euler": Case(two_eggs, options={"stepper": EULER}),
+    "two ellipsoids, rattle": Case(two_eggs),
+    # (three sticking contacts: their equations are singular, and no solution is known beyond its tolerance)
+    "sphere on fixed spheres": Case(on_spheres, steps=100, options={"tolerance": 1e-12}),
+    "box lands": Case(
+        lambda: on_ground(
+            shapes.box(0.5, 0.3, 0.2), position=(0, 0, 0.7), orientation=TILTED, velocity=(1, 0, 0)
+        ),
+        steps=100,
+        share=0.3,
+    ),
+    "cylinder lands": Case(
+        lambda: on_ground(shapes.cylinder(0.3, 0.8), position=(0, 0, 0.7), orientation=TILTED),
+        steps=100,
+        share=0.3,
+    ),
+    "cone lands": Case(
+        lambda: on_ground(shapes.cone(0.4, 0.9), position=(0, 0, 0.7), orientation=TILTED),
+        steps=100,
+        share=0.3,
+    ),
+    "superellipsoid p = 10": Case(
+        lambda: on_ground(
+            shapes.superellipsoid(0.5, 0.4, 0.3, p=10),
+            position=(0, 0, 0.75),
+            orientation=TILTED,
+            velocity=(0.5, 0, 0),
+        ),
+        share=0.3,
+    ),
+    "thin ellipsoid 1:1:20": Case(
+        lambda: on_ground(
+            shapes.ellipsoid(0.05, 0.05, 1.0), position=(0, 0, 0.8), orientation=(1, 0.5, 0, 0)
+        ),
+        share=0.5,
+    ),
+    "size 1e-3 m": Case(lambda: egg(1e-3)),
+    "size 1e3 m": Case(lambda: egg(1e3)),
+    "step 1e-4 s": Case(lambda: egg(position=(0, 0, 0.4)), h=1e-4, steps=200),
+    "step 0.05 s": Case(egg, h=0.05, steps=40, share=0.3),
+    "step 0.1 s": Case(egg, h=0.1, steps=40, share=0.2),
+    "no friction": Case(lambda: egg(friction={"mu": 0.0})),
+    "mu = 2": Case(lambda: egg(friction={"mu": 2.0})),
+    "friction against spin": Case(lambda: egg(friction={"e_r": 0.05})),
+    "anisotropic, direction and frame": Case(framed),
+    "force and torque": Case(pushed),
+    "force and torque, rattle-4": Case(pushed, options={"stepper": RATTLE_4}),
+    "disc": Case(lambda: planar(shapes.disc(0.5), 0.6)),
+    "ellipse, rattle-4": Case(lambda: planar(shapes.ellipse(0.6, 0.4), 0.6), options={"stepper": RATTLE_4}),
+    "polygon": Case(
+        lambda: planar(shapes.polygon([(-0.5, -0.3), (0.5, -0.3), (0.3, 0.4), (-0.2, 0.4)]), 0.8),
+        steps=100,
+        share=0.3,
+    ),
+    "rectangle, euler": Case(
+        lambda: planar(shapes.rectangle(0.5, 0.3), 0.8), steps=100, share=0.3, options={"stepper": EULER}
+    ),
+    "restitution": Case(lambda: egg(friction={"restitution": 0.6}), steps=100),
+    "restitution, euler": Case(
+        lambda: egg(friction={"restitution": 0.6}), steps=100, share=0.5, options={"stepper": EULER}
+    ),
+    "several bodies": Case(several),
+    # (bodies that fly close by each other need a closer look)
+    "zero gravity": Case(floating, steps=80, share=0.4),
+    "implicit residual": Case(egg, options={"friction_residual": "implicit"}),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_compiled_step_is_the_steppers_own(name: str) -> None:
+    """Every step that compiled code takes agrees with the stepper's from the same state, and most are taken."""
+    case = CASES[name]
+    with compared() as found:
+        simulate(case.build(), duration=case.steps * case.h, step=case.h, progress=False, **case.options)
+    assert found.failed == 0
+    assert found.position <= BOUND
+    assert found.velocity <= BOUND
+    assert found.compiled + found.own == case.steps
+    assert found.compiled >= case.share * case.steps
+
+
+# ---- scenes that never suit
+
+
+def moving_halfspace() -> Scene:
+    """A half-space with a mass falls on a fixed ball."""
+    scene = Scene()
+    scene.add(
+        "ceiling",
+        shapes.halfspace(normal=(0, 0, -1)),
+        mass=1.0,
+        com=(0, 0, 0),
+        inertia=(1, 1, 1),
+        position=(0, 0, 0.7),
+    )
+    scene.add("ball", shapes.sphere(0.3), mass=1.0, position=(0, 0, 0.3))
+    scene.friction(mu=0.2)
+    return scene
+
+
+def shaken() -> Scene:
+    scene = egg()
+    scene.applied("body", force=lambda t: (np.sin(9 * t), 0.0, 0.0))
+    return scene
+
+
+UNSUITED: dict[str, tuple[Build, dict[str, Any]]] = {
+    "time-dependent load": (shaken, {}),
+    "fritz-john": (egg, {"friction_residual": "fritz-john"}),
+    "moving half-space": (moving_halfspace, {}),
+}
+
+
+@pytest.mark.parametrize("name", UNSUITED)
+def test_what_does_not_suit_is_left_to_the_stepper(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such a run is the one without compiled code, to the last bit."""
+    build, options = UNSUITED[name]
+    with compared() as found:
+        ours = simulate(build(), duration=0.3, step=0.01, progress=False, **options)
+    assert found.compiled == 0
+    monkeypatch.setenv(SWITCH, "0")
+    assert_identical(ours, simulate(build(), duration=0.3, step=0.01, progress=False, **options))
+
+
+def test_the_switch_leaves_all_steps_to_the_stepper(monkeypatch: pytest.MonkeyPatch) -> None:
+    """IMPLICIT_GEOM_COMPILED=0 is obeyed."""
+    monkeypatch.setenv("IMPLICIT_GEOM_COMPILED", "0")
+    with compared() as found:
+        simulate(egg(), duration=0.1, step=0.01, progress=False)
+    assert found.compiled + found.own == 0
+
+
+def test_a_large_system_is_left_to_the_stepper(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Above LARGEST unknowns no engine is made; the run is the stepper's own."""
+    monkeypatch.setattr(runner, "LARGEST", 5)
+    with compared() as found:
+        simulate(egg(), duration=0.1, step=0.01, progress=False)
+    assert (found.compiled, found.own) == (0, 10)
+
+
+# ---- continued runs
+
+
+def bouncing() -> Scene:
+    """Two eggs that bounce: own and compiled steps take turns."""
+    scene = two_eggs()
+    scene.friction(mu=0.4, restitution=0.5)
+    return scene
+
+
+def own_steps(run: Callable[[], Trajectory]) -> tuple[Trajectory, list[int]]:
+    """A run, and the numbers of the steps that its stepper took itself."""
+    found: list[int] = []
+    left = runner.Runner.left
+    with pytest.MonkeyPatch.context() as m:
+        from implicit_geom.simulate import _March
+
+        step = _March._step
+
+        def counted(march: Any, h: float, end: float) -> str:
+            found.append(march.recorder.count)
+            return step(march, h, end)
+
+        m.setattr(_March, "_step", counted)
+        out = run()
+    assert runner.Runner.left is left
+    return out, found
+
+
+@pytest.mark.parametrize("stepper", AVAILABLE)
+def test_a_run_broken_anywhere_equals_the_unbroken_one(stepper: str, tmp_path: Path) -> None:
+    """Breaks before, right after and between steps that the stepper took itself; also saved and loaded."""
+    h, steps = 0.01, 80
+
+    def run(count: int) -> Trajectory:
+        return simulate(bouncing(), duration=count * h, step=h, progress=False, stepper=stepper)
+
+    whole, own = own_steps(lambda: run(steps))
+    assert 3 <= len(own) <= 0.7 * steps
+    breaks = {1, own[0], own[0] + 1, own[1] + 1, own[-1], own[-1] + 1, steps // 2}
+    for at in sorted(breaks & set(range(1, steps))):
+        part = run(at)
+        assert_identical(whole, part.resume(duration=(steps - at) * h))
+        if at in (own[0] + 1, steps // 2):
+            part.save(tmp_path / "part.h5")
+            loaded = Trajectory.load(tmp_path / "part.h5")
+            assert_identical(whole, loaded.resume(duration=(steps - at) * h))
+
+
+@pytest.mark.parametrize("stepper", AVAILABLE)
+def test_the_length_of_a_call_leaves_no_trace(stepper: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Calls of at most 16 steps (the least that MEMORY allows) or fewer give the bits of long calls."""
+    runs = [simulate(bouncing(), duration=0.8, step=0.01, progress=False, stepper=stepper)]
+    monkeypatch.setattr(runner, "MEMORY", 1)
+    runs.append(simulate(bouncing(), duration=0.8, step=0.01, progress=False, stepper=stepper))
+    clip = np.clip
+    for longest in (1, 7):
+        with monkeypatch.context() as m:
+            m.setattr(runner.np, "clip", lambda *a, n=longest: n if a[1] == 16 else clip(*a))
+            part = simulate(bouncing(), duration=0.33, step=0.01, progress=False, stepper=stepper)
+            runs.append(part.resume(duration=0.47))
+    for run in runs[1:]:
+        assert_identical(runs[0], run)

@@ -1,0 +1,239 @@
+"""Object files on disk: kept, loaded, made again where damaged, and never shared by what differs."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import casadi as ca
+import numpy as np
+import platformdirs
+import pytest
+from llvmlite import ir
+from machine_code import call, lanes_of
+
+import implicit_geom
+from implicit_geom.compiled import objects
+from implicit_geom.compiled.lowering import lower
+
+NAME = "the double of a number"
+
+
+class Maker:
+    """Makes a module and counts how often."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def __call__(self) -> tuple[ir.Module, dict[str, Any]]:
+        self.count += 1
+        module, x = ir.Module("test"), ca.SX.sym("x")
+        lower(module, "double", ca.Function("f", [x], [2 * x]))
+        return module, {"note": [1, 2], "text": "a\nb"}
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty cache."""
+    monkeypatch.setenv(objects.FOLDER, str(tmp_path / "cache"))
+    monkeypatch.setattr(objects, "_LOADED", {})
+    return tmp_path / "cache"
+
+
+def works(code: objects.Code) -> bool:
+    out = lanes_of(np.zeros((1, 1)), 1)
+    call(code, "double", lanes_of([[21.0]], 1), out)
+    return bool(out[0, 0] == 42.0) and code.notes == {"note": [1, 2], "text": "a\nb"}
+
+
+def load_anew(make: Maker) -> objects.Code:
+    """As another process would."""
+    objects._LOADED.clear()
+    return objects.load(NAME, make)
+
+
+def test_made_once_and_then_read(folder: Path) -> None:
+    """The second process compiles nothing, the same process not even reads; notes are kept, too."""
+    make = Maker()
+    first = objects.load(NAME, make)
+    assert works(first)
+    assert objects.load(NAME, make) is first
+    assert works(load_anew(make))
+    assert make.count == 1
+    assert len(list(folder.iterdir())) == 1
+
+
+def test_an_unknown_function_is_named(folder: Path) -> None:
+    """A missing function is an error, not address zero."""
+    with pytest.raises(KeyError, match="triple"):
+        objects.load(NAME, Maker()).address("triple")
+
+
+@pytest.mark.parametrize("damage", ["empty", "truncated", "flipped", "headless", "text", "swapped notes"])
+def test_a_damaged_file_is_made_again(damage: str, folder: Path) -> None:
+    """Whatever happened to the file: it is noticed, made again and replaced by a whole one."""
+    make = Maker()
+    objects.load(NAME, make)
+    (path,) = folder.iterdir()
+    whole = path.read_bytes()
+    head, notes, data = whole.split(b"\n", 2)
+    spoiled = {
+        "empty": b"",
+        "truncated": whole[: len(whole) // 2],
+        "flipped": whole[:-9] + bytes([whole[-9] ^ 1]) + whole[-8:],
+        "headless": notes + b"\n" + data,
+        "text": b"no object file\nat all\n",
+        "swapped notes": head + b"\n{}\n" + data,
+    }[damage]
+    path.write_bytes(spoiled)
+    assert works(load_anew(make))
+    assert make.count == 2
+    assert path.read_bytes() == whole
+    assert works(load_anew(make))
+    assert make.count == 2
+
+
+WRITER = """
+import sys
+from pathlib import Path
+from implicit_geom.compiled import objects
+path, fill = Path(sys.argv[1]), sys.argv[2].encode()
+print("ready", flush=True)
+sys.stdin.readline()
+for _ in range(300):
+    objects._write(path, fill * 20000, {"by": sys.argv[2]})
+    data, notes = objects._read(path)
+    assert data == notes["by"].encode() * 20000
+"""
+
+
+def test_two_processes_that_write_at_once(folder: Path) -> None:
+    """Both succeed, whoever reads finds a whole file of one of them, and nothing else is left behind."""
+    path = folder / "shared.o"
+    writers = [
+        subprocess.Popen(
+            [sys.executable, "-c", WRITER, str(path), name],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for name in ("one", "two")
+    ]
+    for w in writers:
+        assert w.stdout is not None
+        assert w.stdin is not None
+        assert w.stdout.readline() == "ready\n"
+    for w in writers:
+        w.stdin.write("\n")  # type: ignore[union-attr]
+        w.stdin.flush()  # type: ignore[union-attr]
+    seen = set()
+    while any(w.poll() is None for w in writers):
+        found = objects._read(path)
+        if found is not None:
+            seen.add(found[1]["by"])
+            assert found[0] == found[1]["by"].encode() * 20000
+        else:
+            assert not seen
+    assert [w.wait() for w in writers] == [0, 0]
+    for w in writers:
+        w.stdin.close()  # type: ignore[union-attr]
+        w.stdout.close()  # type: ignore[union-attr]
+    assert [p.name for p in folder.iterdir()] == ["shared.o"]
+
+
+@pytest.mark.parametrize("why", ["a file in the way", "not allowed", "disk full", "cannot rename"])
+def test_a_folder_that_cannot_be_written(why: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The code works all the same, nothing half-written is left, and it is made again the next time."""
+
+    def refuse(*args: Any, **kwargs: Any) -> Any:
+        raise PermissionError(13, why)
+
+    if why == "a file in the way":
+        folder.write_text("not a folder")
+        monkeypatch.setenv(objects.FOLDER, str(folder / "below"))
+    elif why == "not allowed":
+        monkeypatch.setattr(tempfile, "mkstemp", refuse)
+    elif why == "cannot rename":
+        monkeypatch.setattr(os, "replace", refuse)
+    else:
+        real = os.fdopen
+
+        def full(handle: int, mode: str) -> Any:
+            file = real(handle, mode)
+            file.close()
+
+            class Full:
+                def __enter__(self) -> Any:
+                    return self
+
+                def __exit__(self, *_: Any) -> None:
+                    pass
+
+                def write(self, _: bytes) -> None:
+                    raise OSError(28, "No space left on device")
+
+            return Full()
+
+        monkeypatch.setattr(os, "fdopen", full)
+    make = Maker()
+    assert works(objects.load(NAME, make))
+    assert works(load_anew(make))
+    assert make.count == 2
+    assert folder.is_file() or not list(folder.iterdir())
+
+
+def test_another_source_is_another_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A changed, a new and a renamed source file of the package each give another name."""
+    package = tmp_path / "implicit_geom"
+    real = Path(str(implicit_geom.__file__)).parent
+    shutil.copytree(real, package, ignore=shutil.ignore_patterns("__pycache__"))
+    names = {objects._digest(NAME)}
+    monkeypatch.setattr(implicit_geom, "__file__", str(package / "__init__.py"))
+    monkeypatch.setattr(objects, "_made_from", objects._made_from.__wrapped__)
+    assert {objects._digest(NAME)} == names  # (the copy is the same source)
+    changed = package / "compiled" / "march.py"
+    changed.write_text(changed.read_text() + "# other\n")
+    names.add(objects._digest(NAME))
+    (package / "compiled" / "more.py").write_text("")
+    names.add(objects._digest(NAME))
+    (package / "compiled" / "more.py").rename(package / "more.py")
+    names.add(objects._digest(NAME))
+    assert len(names) == 4
+
+
+def test_another_processor_or_version_is_another_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Code for one processor is not loaded on another, nor that of another LLVM, CasADi or level."""
+    monkeypatch.setattr(objects, "_made_from", objects._made_from.__wrapped__)
+    names = [objects._digest(NAME), objects._digest(NAME + "!")]
+    cpu, features = objects._processor()
+    for target, name, value in (
+        (objects, "_processor", lambda: ("another", features)),
+        (objects, "_processor", lambda: (cpu, features + ",+more")),
+        (objects, "LEVEL", 3),
+        (objects.llvmlite, "__version__", "0.0"),
+        (objects.ca, "__version__", "0.0"),
+    ):
+        with monkeypatch.context() as m:
+            m.setattr(target, name, value)
+            names.append(objects._digest(NAME))
+    assert len(set(names)) == len(names)
+    assert objects._digest(NAME) == names[0]
+    assert all(len(name) == len(hashlib.sha256().hexdigest()) for name in names)
+
+
+def test_the_folder_is_the_one_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """IMPLICIT_GEOM_CACHE where it is set, the user's cache folder otherwise."""
+    monkeypatch.setenv("IMPLICIT_GEOM_CACHE", str(tmp_path / "here"))
+    assert objects.folder() == tmp_path / "here"
+    for unset in (True, False):
+        if unset:
+            monkeypatch.delenv("IMPLICIT_GEOM_CACHE")
+        else:
+            monkeypatch.setenv("IMPLICIT_GEOM_CACHE", "")
+        assert objects.folder() == Path(platformdirs.user_cache_dir("implicit-geom"))
