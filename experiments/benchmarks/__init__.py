@@ -6,5 +6,6 @@ REGISTRY = Registry(
     {
         "guard": "experiments.benchmarks.guard",
         "robustness": "experiments.benchmarks.robustness",
+        "step": "experiments.benchmarks.step",
     }
 )

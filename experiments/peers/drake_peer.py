@@ -41,7 +41,7 @@ from pydrake.multibody.tree import SpatialInertia, UnitInertia
 from pydrake.systems.analysis import Simulator
 from pydrake.systems.framework import DiagramBuilder
 
-from experiments.peers import PeerRun, RollingBody, count_steps, of_the_origin
+from experiments.peers import PeerRun, RollingBody, Stepping, count_steps, of_the_origin
 from implicit_geom import rotation
 
 APPROXIMATIONS = {"tamsi": "kTamsi", "sap": "kSap", "lagged": "kLagged", "similar": "kSimilar"}
@@ -86,6 +86,23 @@ def simulate(
     time = step * np.arange(count + 1) if record else np.array([0, duration])
     cost = {"wall_time": wall_time, "steps": count}
     return of_the_origin(body, time, y[:, 4:7], y[:, :4], y[:, 10:13], y[:, 7:10], **cost)
+
+
+def stepping(body: RollingBody, step: float, setting: Setting) -> Stepping:
+    """Times pieces of a motion by `Simulator.AdvanceTo`, unrecorded."""
+    with _quiet():
+        run = _Run(body, step, setting)
+
+    def timed(pieces: np.ndarray) -> np.ndarray:
+        run.start()
+        seconds = np.empty(len(pieces))
+        for i, end in enumerate(np.cumsum(pieces).tolist()):
+            started = clock.perf_counter()
+            run.simulator.AdvanceTo(end * step)
+            seconds[i] = clock.perf_counter() - started
+        return seconds
+
+    return timed
 
 
 class _Run:
