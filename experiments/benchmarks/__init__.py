@@ -5,6 +5,7 @@ from experiments.registry import Registry
 REGISTRY = Registry(
     {
         "guard": "experiments.benchmarks.guard",
+        "precision": "experiments.benchmarks.precision",
         "robustness": "experiments.benchmarks.robustness",
         "step": "experiments.benchmarks.step",
     }

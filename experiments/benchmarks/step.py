@@ -15,17 +15,15 @@ with MuJoCo's own contact.
 
 from __future__ import annotations
 
-import time as clock
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from experiments import ellipsoid_rolling
+from experiments.benchmarks.rolling import of_peer, ours, ours_uncompiled, rolled
 from experiments.benchmarks.timing import (
     Contender,
     conditions,
-    in_pieces,
     in_turns,
     judged,
     remarks,
@@ -35,7 +33,6 @@ from experiments.check import Check, at_least, at_most
 from experiments.comparison import Table, columns
 from experiments.figures import BLUE, GREY, PAGE, PURPLE, RED, label, panels, paper
 from experiments.peers import RollingBody, count_steps, installed, peer
-from implicit_geom import Trajectory, simulate
 
 TITLE = "time of a step on the rolling ellipsoid: our steppers, MuJoCo and Drake"
 PARAMS: dict[str, Any] = {
@@ -59,7 +56,6 @@ STEPPERS = ("implicit-euler", "implicit-rattle", "implicit-rattle-4")
 BARS = {"implicit-euler": 1.0, "implicit-rattle": 2.0, "implicit-rattle-4": 10.0}
 OWN_CONTACT = ("mujoco default", "mujoco lean")
 AGREE = 1e-12  # m, m/s, rad/s
-Measure = Callable[[], tuple[np.ndarray, float]]
 
 
 def run(params: dict[str, Any]) -> dict[str, Table]:
@@ -88,71 +84,15 @@ def run(params: dict[str, Any]) -> dict[str, Table]:
 def _contenders(h: float, duration: float, params: dict[str, Any]) -> list[Contender]:
     count, seldom = count_steps(duration, h), params["seldom"]
     body = RollingBody.of(ellipsoid_rolling.scene())
-    found = [Contender(s, _ours(s, h, count), unit=count) for s in STEPPERS]
+    found = [Contender(s, ours(s, h, count), unit=count) for s in STEPPERS]
     few = params["uncompiled_steps"]
-    found += [Contender(f"{s}, uncompiled", _reference(s, h, few), seldom, few) for s in STEPPERS]
+    found += [Contender(f"{s}, uncompiled", ours_uncompiled(s, h, few), seldom, few) for s in STEPPERS]
     for name in installed():
         every = 1 if name == "mujoco" else max(seldom // 4, 1)
         for setting in peer(name).settings():
-            measure = _peer(name, body, h, count, setting)
+            measure = of_peer(name, body, h, count, peer(name).settings()[setting])
             found.append(Contender(f"{name} {setting}", measure, every, count))
     return found
-
-
-def _ours(stepper: str, h: float, count: int) -> Measure:
-    """The loop in pieces by resuming, which repeats an unbroken run bit for bit; the call unbroken."""
-    scene = ellipsoid_rolling.scene()
-
-    def go(steps: int, before: Trajectory | None = None) -> Trajectory:
-        return simulate(scene, duration=steps * h, step=h, stepper=stepper, progress=False, resume=before)
-
-    pieces = in_pieces(count, min(_loop(go(count)) for _ in range(3)))
-
-    def measure() -> tuple[np.ndarray, float]:
-        started = clock.perf_counter()
-        whole = go(count)
-        call = clock.perf_counter() - started
-        if len(pieces) == 1:
-            return np.array([_loop(whole)]), call
-        r = go(pieces[0])
-        for steps in pieces[1:].tolist():
-            r = go(steps, r)
-        ends = np.cumsum(pieces)
-        return np.add.reduceat(r.taken["wall_time"], [0, *ends[:-1]]), call
-
-    return measure
-
-
-def _loop(run: Trajectory) -> float:
-    return float(np.sum(run.taken["wall_time"]))
-
-
-def _reference(stepper: str, h: float, count: int) -> Measure:
-    """Uncompiled, where a step is a piece."""
-
-    def measure() -> tuple[np.ndarray, float]:
-        with uncompiled():
-            started = clock.perf_counter()
-            r = _simulated(stepper, h, count)
-            return r.taken["wall_time"].copy(), clock.perf_counter() - started
-
-    return measure
-
-
-def _peer(name: str, body: RollingBody, h: float, count: int, setting: str) -> Measure:
-    module = peer(name)
-    chosen = module.settings()[setting]
-    timed = module.stepping(body, h, chosen)
-    pieces = in_pieces(count, min(float(np.sum(timed(np.array([count])))) for _ in range(3)))
-
-    def measure() -> tuple[np.ndarray, float]:
-        if name != "mujoco":
-            return timed(pieces), np.nan
-        started = clock.perf_counter()
-        module.simulate(body, duration=count * h, step=h, setting=chosen)
-        return timed(pieces), clock.perf_counter() - started
-
-    return measure
 
 
 def _ratios(h: float, by_name: dict[str, Contender]) -> list[tuple[Any, ...]]:
@@ -172,13 +112,9 @@ def _ratios(h: float, by_name: dict[str, Contender]) -> list[tuple[Any, ...]]:
 def _difference(stepper: str, h: float, params: dict[str, Any]) -> float:
     """Largest difference of any state, compiled from uncompiled."""
     with uncompiled():
-        a = _simulated(stepper, h, params["compared_steps"])
-    b = _simulated(stepper, h, params["compared_steps"])
+        a = rolled(stepper, h, params["compared_steps"])
+    b = rolled(stepper, h, params["compared_steps"])
     return max(float(np.max(np.abs(getattr(a.states, p) - getattr(b.states, p)))) for p in "xqvw")
-
-
-def _simulated(stepper: str, h: float, count: int) -> Trajectory:
-    return simulate(ellipsoid_rolling.scene(), duration=count * h, step=h, stepper=stepper, progress=False)
 
 
 def report(tables: dict[str, Table]) -> str:
@@ -229,7 +165,13 @@ def plot(tables: dict[str, Table]) -> dict[str, Any]:
             axis.barh(row, least, height=0.65, color=_colour(str(times["contender"][i])))
             axis.plot([least, median], [row, row], color="black", linewidth=0.8)
             axis.plot(median, row, "|", color="black", markersize=5)
-            axis.text(1.25 * max(least, median), row, f"{least:.3g}", va="center", fontsize=7)
+            axis.text(
+                1.25 * max(least, median),
+                row,
+                f"{least:.3g}" if least < 1000 else f"{least:,.0f}",
+                va="center",
+                fontsize=7,
+            )
         axis.set(xscale="log", xlabel="time of a step, µs (bar: least, tick: median)")
         axis.set(xlim=(1, 6 * times["median_us"].max()))
         axis.set_yticks(range(len(chosen)), times["contender"][chosen])

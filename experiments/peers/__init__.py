@@ -3,6 +3,7 @@
 A peer is a module with
 
     settings() -> {name: setting}                    what this version of the peer can run
+    variants() -> {name: setting}                    among which to seek the best for an error
     simulate(body, *, duration, step, setting, record=True) -> PeerRun
     stepping(body, step, setting) -> Stepping        for times alone
 

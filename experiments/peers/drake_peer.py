@@ -67,6 +67,15 @@ def settings() -> dict[str, Setting]:
     return {"default": Setting(), "stiff": Setting(best, 1e8, 0.0, 0.05)}
 
 
+def variants() -> dict[str, Setting]:
+    """Settings among which the quickest for a given error is to be sought."""
+    best = settings()["stiff"].approximation
+    chosen = [(best, 1e8, v) for v in (0.02, 0.05, 0.1)] + [(best, k, 0.05) for k in (1e6, 1e10)]
+    chosen += [("lagged", 1e8, 0.05)] if best != "lagged" else []
+    named = {f"{a}, {k:.0e} N/m, v_s = {v:g} h": Setting(a, k, 0.0, v) for a, k, v in chosen}
+    return {"as shipped": Setting(), **named}
+
+
 def simulate(
     body: RollingBody, *, duration: float, step: float, setting: Setting, record: bool = True
 ) -> PeerRun:

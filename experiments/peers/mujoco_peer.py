@@ -40,6 +40,7 @@ UNUSED = (
     *("island", "midphase", "sensor", "actuation", "equality", "limit", "frictionloss"),
     *("spring", "damper", "eulerdamp"),
 )
+TIMES = (1.5, 1.6, 1.75, 2.0)  # t_c / h: below the contact is unstable, above it is softer than need be
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,24 @@ def settings() -> dict[str, Setting]:
         "stiff": Setting(cone="elliptic", time_constant=1.75),
         "lean": Setting(disabled=UNUSED),
     }
+
+
+def variants() -> dict[str, Setting]:
+    """Settings among which the quickest for a given error is to be sought, all without unused parts."""
+    chosen = [("Euler", cone, t, z) for cone in ("pyramidal", "elliptic") for t in TIMES for z in (0.7, 1.0)]
+    chosen += [("implicitfast", "elliptic", t, 1.0) for t in (*TIMES, 3.0)]
+    chosen += [
+        ("discrete", "pyramidal", 1.25, 1.0),
+        ("RK4", "elliptic", 0.75, 1.0),
+        ("RK4", "elliptic", 1.0, 1.0),
+    ]
+    named = {
+        f"{integrator}, {cone}, t_c = {t:g} h, zeta = {z:g}": Setting(
+            integrator, cone, time_constant=t, damping_ratio=z, disabled=UNUSED
+        )
+        for integrator, cone, t, z in chosen
+    }
+    return {"as shipped": Setting(disabled=UNUSED), **named}
 
 
 def simulate(
