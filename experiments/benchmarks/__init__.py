@@ -4,6 +4,7 @@ from experiments.registry import Registry
 
 REGISTRY = Registry(
     {
+        "batch": "experiments.benchmarks.batch",
         "guard": "experiments.benchmarks.guard",
         "precision": "experiments.benchmarks.precision",
         "robustness": "experiments.benchmarks.robustness",

@@ -124,10 +124,13 @@ def run(params: dict[str, Any]) -> dict[str, Table]:
     timed: dict[Way, list[Row]] = {}
     for way, h in sorted(keys, key=lambda key: -key[1]):
         timed.setdefault(way, []).append((h, known[way, h][1], contenders[way, h].least))
+        known[way, h] = timed[way][-1]
     needed = [(t, w.simulator, w.name, *time_for(timed.get(w, []), t)) for w, t, _ in chosen]
     names = ("simulator", "setting", "h", "position_error", "seconds")
     return {
-        "survey": columns(names, [(w.simulator, w.name, *row) for w, rows in survey.items() for row in rows]),
+        "survey": columns(
+            names, [(w.simulator, w.name, *known[w, r[0]]) for w, rows in survey.items() for r in rows]
+        ),
         "timed": columns(names, [(w.simulator, w.name, *row) for w, rows in timed.items() for row in rows]),
         "needed": columns(("target", "simulator", "setting", "seconds", "h", "how"), needed),
         "conditions": conditions(timed=params["timed"]),

@@ -40,7 +40,7 @@ def _order(needed: Table, i: int) -> int:
 
 
 def drawn(tables: dict[str, Table]) -> Any:
-    """Error over time of all settings in the survey (lines) and as timed in turns (marks), with the targets."""
+    """Error over time: all settings of the survey as lines, the runs timed in turns as marks, the targets."""
     survey, timed = tables["survey"], tables["timed"]
     figure, axes = panels(1, 1, (PAGE, 3.8))
     axis = axes[0, 0]
