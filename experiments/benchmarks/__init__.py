@@ -8,6 +8,7 @@ REGISTRY = Registry(
         "guard": "experiments.benchmarks.guard",
         "precision": "experiments.benchmarks.precision",
         "robustness": "experiments.benchmarks.robustness",
+        "solvers": "experiments.benchmarks.solvers",
         "start-up": "experiments.benchmarks.start_up",
         "step": "experiments.benchmarks.step",
     }

@@ -51,7 +51,7 @@ def run(params: dict[str, Any]) -> dict[str, Table]:
             contenders[stepper, threads] = _ours(values, stepper, threads, params["steps"], kept)
         if "mujoco" in installed():
             contenders[MUJOCO, threads] = _mujoco(values, threads, params["steps"], kept)
-    in_turns(contenders.values(), params["rounds"])
+    in_turns(contenders.values(), params["rounds"], warm=params["timed"])
     all_steps = params["scenes"] * params["steps"]
     rows = [
         (name, threads, all_steps / c.least, all_steps / c.median, all_steps / c.least_call)

@@ -120,7 +120,7 @@ def run(params: dict[str, Any]) -> dict[str, Table]:
     known = {(way, row[0]): row for way, rows in survey.items() for row in rows}
     keys = dict.fromkeys((way, h) for way, _, near in chosen for h in near)
     contenders = {(w, h): w.contender(body, duration, h, known[w, h][2]) for w, h in keys}
-    in_turns(contenders.values(), params["rounds"])
+    in_turns(contenders.values(), params["rounds"], warm=params["timed"])
     timed: dict[Way, list[Row]] = {}
     for way, h in sorted(keys, key=lambda key: -key[1]):
         timed.setdefault(way, []).append((h, known[way, h][1], contenders[way, h].least))

@@ -183,8 +183,9 @@ def plot(tables: dict[str, Table]) -> dict[str, Any]:
     axis.barh(list(found), list(found.values()), color=BLUE, height=0.6)
     for row, case in enumerate(found):
         axis.plot([BARS[case]] * 2, [row - 0.4, row + 0.4], color="black")
-        axis.text(1.1 * found[case], row, f"{found[case]:.2g}", va="center", fontsize=7)
-    axis.set(xscale="log", xlim=(0.03, 30))
+        beyond = 1.15 * max(found[case], BARS[case])
+        axis.text(beyond, row, f"{found[case]:.2g}", va="center", fontsize=7)
+    axis.set(xscale="log", xlim=(0.03, 100))
     label(axis, "a", "median (line: its bar)")
     stages = tables["stages"]
     names = dict.fromkeys(stages["stage"].tolist())
@@ -196,7 +197,8 @@ def plot(tables: dict[str, Table]) -> dict[str, Any]:
     axes[0, 1].legend(loc="lower right")
     label(axes[0, 1], "b", "first step by stage")
     packages = tables["packages"]
-    axes[0, 2].barh(packages["package"], packages["seconds"], color=GREY, height=0.6)
+    seen = packages["seconds"] > 5e-3
+    axes[0, 2].barh(packages["package"][seen], packages["seconds"][seen], color=GREY, height=0.6)
     label(axes[0, 2], "c", "import by package")
     for axis in axes[0]:
         axis.set(xlabel="s")

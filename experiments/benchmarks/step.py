@@ -64,7 +64,7 @@ def run(params: dict[str, Any]) -> dict[str, Table]:
     agreement: list[tuple[Any, ...]] = []
     for h, duration in params["duration"].items():
         contenders = _contenders(h, duration, params)
-        in_turns(contenders, params["rounds"])
+        in_turns(contenders, params["rounds"], warm=params["timed"])
         times += [
             (c.name, h, c.unit, len(c.loops), 1e6 * c.least, 1e6 * c.median, 1e6 * c.least_call)
             for c in contenders

@@ -56,10 +56,10 @@ class Contender:
         return min(self.calls) / self.unit
 
 
-def in_turns(contenders: Iterable[Contender], rounds: int) -> None:
-    """Measure all contenders, round by round; the first run of each is not counted."""
+def in_turns(contenders: Iterable[Contender], rounds: int, *, warm: bool = True) -> None:
+    """Measure all contenders, round by round; if they are to be warm, a first run of each is not counted."""
     chosen = list(contenders)
-    for contender in chosen:
+    for contender in chosen if warm else []:
         contender.measure()
     for turn in range(rounds):
         for contender in chosen:
