@@ -170,6 +170,8 @@ def plot(tables: dict[str, Table]) -> dict[str, Any]:
     for k, (form, colour) in enumerate(FORMS.items()):
         for compiled in (1, 0):
             rows = (t["form"] == form) & (t["compiled"] == compiled)
+            if not np.any(rows):
+                continue
             at = np.array([scenes.index(s) for s in t["scene"][rows].tolist()]) + 0.22 * (k - 1)
             look = {"color": colour, "markerfacecolor": colour if compiled else "white", "markersize": 5}
             drawn = axes[0, 0].plot(t["step_us"][rows], at, "o", **look)[0]
