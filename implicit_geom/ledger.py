@@ -212,17 +212,15 @@ def _entry(model: Model, solve: Solve) -> Entry:
 
 def _kicked(model: Model, solve: Solve) -> tuple[np.ndarray, np.ndarray]:
     """`_momentum_velocities` of one solve."""
-    m, found = model.moving, []
+    m = model.moving
     w = solve.half[m, 3:]
     D = rotation.tangent_inverse(solve.h * w)
-    J = model.inertia[m]
-    for state, turned in ((solve.start, D.swapaxes(1, 2)), (solve.end, D)):
-        R = state.R[m]
-        J_W = R @ J @ R.swapaxes(1, 2)
-        out = solve.half.copy()
-        out[m, 3:] = np.linalg.solve(J_W, turned @ (J_W @ w[:, :, None]))[:, :, 0]
-        found.append(out)
-    return found[0], found[1]
+    R = np.stack([solve.start.R[m], solve.end.R[m]])
+    J_W = R @ model.inertia[m] @ R.swapaxes(2, 3)
+    momentum = np.stack([D.swapaxes(1, 2), D]) @ (J_W @ w[:, :, None])
+    out = np.stack([solve.half, solve.half])
+    out[:, m, 3:] = np.linalg.solve(J_W, momentum)[..., 0]
+    return out[0], out[1]
 
 
 def _work(model: Model, x: np.ndarray, nu: np.ndarray, c: ContactRecord) -> tuple[float, float]:

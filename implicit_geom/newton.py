@@ -15,7 +15,6 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
-from scipy.linalg import lapack
 
 
 class System(Protocol):
@@ -44,7 +43,7 @@ class NewtonOptions:
 
     full_steps: int = 12  # undamped steps before damping starts
     damped_steps: int = 20
-    polish: float = 1e-3  # a solution is corrected once more while its rows exceed this part of the tolerance
+    polish: float = 1e-4  # a solution is corrected once more while its rows exceed this part of the tolerance
     growth: float = 1e3  # full steps end where |F| exceeds this multiple of its start
     path_starts: tuple[float, ...] = (1.0, 1e-2)  # first eps of the path; the next is tried if one fails
     path_factor: float = 0.3  # first ratio of successive eps, and its limits
@@ -125,6 +124,8 @@ def levenberg_marquardt(
     system: System, z0: np.ndarray, options: NewtonOptions, *, eps: float, history: list[float]
 ) -> Solution:
     """Minimise |F|^2 by trust-region steps: (J'J + damping D'D) dz = -J'F, D the column norms of J."""
+    from scipy.linalg import lapack  # (here, because it doubles the time to import the package)
+
     z = z0
     F, J = system.linearise(z, eps)
     norm = _norm(F)
@@ -223,10 +224,11 @@ class _OnPath:
 def _newton_step(J: np.ndarray, F: np.ndarray, shift: np.ndarray) -> np.ndarray | None:
     matrix = J.copy()
     matrix.flat[:: matrix.shape[0] + 1] += shift
-    _, _, dz, info = lapack.dgesv(matrix, -F, overwrite_a=1, overwrite_b=1)
-    if info != 0 or not np.all(np.isfinite(dz)):
+    try:
+        dz = np.linalg.solve(matrix, -F)
+    except np.linalg.LinAlgError:
         return None
-    return dz
+    return dz if np.all(np.isfinite(dz)) else None
 
 
 def _norm(F: np.ndarray) -> float:

@@ -4,6 +4,7 @@ from experiments.registry import Registry
 
 REGISTRY = Registry(
     {
+        "agreement": "experiments.benchmarks.agreement",
         "batch": "experiments.benchmarks.batch",
         "guard": "experiments.benchmarks.guard",
         "precision": "experiments.benchmarks.precision",

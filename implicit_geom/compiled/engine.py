@@ -14,10 +14,10 @@ import numpy as np
 
 from implicit_geom.broadphase import BroadPhase
 from implicit_geom.closest_points import halfspace_plane
-from implicit_geom.compiled import blocks
+from implicit_geom.compiled import blocks, prediction
 from implicit_geom.compiled.body_functions import body_functions, energies
 from implicit_geom.compiled.library import body_code, march_code, pair_code
-from implicit_geom.compiled.march import EXTRAPOLATION, Numbers, Table
+from implicit_geom.compiled.march import Numbers, Table
 from implicit_geom.compiled.pair_functions import PairFunctions
 from implicit_geom.compiled.solver import Group, Problem
 from implicit_geom.contact_group import WarmStart
@@ -25,9 +25,10 @@ from implicit_geom.energy import EnergyScale
 from implicit_geom.model import Model, Pair, State
 from implicit_geom.options import SimulationOptions
 from implicit_geom.pair import flat
+from implicit_geom.steppers.rattle import PARTS as LENGTHS
 
 ALIGNMENT = 64  # bytes
-History = tuple[float, np.ndarray]  # how many of the last solutions are of use, (parts, 3, unknowns)
+History = tuple[float, np.ndarray]  # how many of the last solutions are of use, (PAST, unknowns)
 
 
 @dataclass(frozen=True)
@@ -61,11 +62,11 @@ class Engine:
         self.candidates = candidates
         self.dim, self.lanes = model.dim, lanes
         self.rattle = options.stepper != "implicit-euler"
-        self.parts = 5 if options.stepper == "implicit-rattle-4" else 1
+        self.parts = len(LENGTHS) if options.stepper == "implicit-rattle-4" else 1
         self.velocities = model.dim + model.spins
         self.chunk, self.records = chunk, records
         self._kept: list[np.ndarray] = []  # arrays whose addresses the tables hold
-        self.body = body_code(self.dim, self.lanes)
+        self.body = body_code(self.dim, self.rattle, self.lanes)
         self._march = march_code(self.dim, options.stepper, self.lanes).function("march", 1)
         self.numbers = self._array(len(Numbers))
         self._bodies()
@@ -100,9 +101,10 @@ class Engine:
         derived = blocks.derived(dim)
         self.derived, self.still = self._array(B, derived.size), self._array(B, derived.size)
 
-    def load(self, lane: int, model: Model, broad: BroadPhase) -> None:
-        """Give a lane a scene: everything that no step changes."""
-        self._fill_constants(model, lane)
+    def load(self, lane: int, solver: Any) -> None:
+        """Give a lane the scene of a stepper: everything that no step changes."""
+        model, broad = solver.model, solver.broad
+        self._fill_constants(model, lane, getattr(solver, "scale", None))
         state = model.initial_state()
         at = blocks.derived(self.dim).at["R"]
         for b in set(range(len(model.bodies))) - set(model.moving.tolist()):
@@ -115,8 +117,8 @@ class Engine:
                 n, offset = halfspace_plane(model.placed(state, model.pairs[i].first))
                 self.planes[k, :, lane] = [1.0, *n, offset]
 
-    def _fill_constants(self, model: Model, lane: int) -> None:
-        scale = EnergyScale(model)
+    def _fill_constants(self, model: Model, lane: int, scale: EnergyScale | None) -> None:
+        scale = scale or EnergyScale(model)
         loads = model.loads(0.0)
         at = self.constant_block.at
         for b in range(len(model.bodies)):
@@ -160,7 +162,12 @@ class Engine:
         self.nu = self._array(B, nv)
         stages = ["position", "velocity"] if self.rattle else ["euler"]
         problems = [self._problem(scheme) for scheme in stages]
-        self.history = self._array(self.parts, len(EXTRAPOLATION), int(problems[0][Problem.SIZE]))
+        self.history = self._array(prediction.PAST, int(problems[0][Problem.SIZE]))
+        lengths = LENGTHS if self.parts > 1 else (1.0,)
+        weights = self._array(self.parts, len(prediction.INSTANT), prediction.PAST)
+        weights[:] = prediction.weights(lengths)[..., None]
+        layouts = [g.layout(stages[0]) for g in self.groups for _ in g.members]
+        kinds = prediction.kinds(moving.size * nv, [(own.size, own.geometry) for own in layouts])
         others = self._others()
         contacts = len(self.order) * self.record_block.size if self.records else 0
         self.stride = B * (self.state_block.size + nv) + 2 + len(stages) * contacts
@@ -185,10 +192,6 @@ class Engine:
             **others,
             Table.NEAR: self.body.address("near"),
             Table.ADVANCE: self.body.address("advance"),
-            Table.DRIFT: self.body.address("drift"),
-            Table.ENERGIES: self.body.address("energy"),
-            Table.WORK: self.body.address("work"),
-            Table.MODE: self.body.address("mode"),
             Table.NUMBERS: self.numbers,
             Table.STEPS: self.chunk,
             Table.SOLVE_ROWS: self.rows,
@@ -196,7 +199,12 @@ class Engine:
             Table.SCRATCH: self._array(longest),
             Table.RECORDS: int(self.records),
             Table.HISTORY: self.history,
+            Table.WEIGHTS: weights,
+            Table.KINDS: self._whole(kinds),
         }
+        if self.rattle:
+            names = {Table.DRIFT: "drift", Table.ENERGIES: "energy", Table.WORK: "work", Table.MODE: "mode"}
+            entries |= {slot: self.body.address(name) for slot, name in names.items()}
         _fill(self.table, entries)
 
     @cached_property
@@ -224,9 +232,9 @@ class Engine:
         shift, tolerance = self._array(N), self._array(N)
         tolerance[:] = self.options.tolerance
         tables = np.zeros((max(len(self.groups), 1), len(Group)), np.int64)
-        for g, (gather, scatter), table in zip(self.groups, positions, tables, strict=False):
-            g.fill(table, scheme, gather, scatter, N)
-            own = gather[:, gather.shape[1] - g.layout(scheme).size :]
+        for g, (inputs, rows), table in zip(self.groups, positions, tables, strict=False):
+            g.fill(table, scheme, inputs, rows, N)
+            own = inputs[:, inputs.shape[1] - g.layout(scheme).size :]
             shift[own] = g.functions.shift(scheme)[None, :, None]
         stride = body_functions(self.dim).momentum.size
         sizes = [g.notes[f"linear_{scheme}"] for g in self.groups]
@@ -310,10 +318,20 @@ class Engine:
         self._march(self.table.ctypes.data)
         return np.asarray(n[Numbers.TAKEN], int)
 
+    def states(self, steps: int) -> dict[str, np.ndarray]:
+        """States at the ends of the first `steps` steps of the last run, (lanes, steps, B, ...) by part."""
+        B, size = len(self.model.bodies), self.state_block.size
+        rows = self.rows[self.parts - 1 : steps * self.parts : self.parts, : B * size]
+        rows = np.moveaxis(rows.reshape(steps, B, size, self.lanes), 3, 0)
+        found = {part: rows[..., where] for part, where in self.state_block.at.items()}
+        if self.dim == 2:
+            found["q"] = found["q"][..., 0]
+        return found
+
     def read(self, lane: int, steps: int) -> Rows:
         """What the last run wrote for a lane in its first `steps` steps."""
         B, nv, at = len(self.model.bodies), self.velocities, self.state_block.at
-        rows = np.ascontiguousarray(self.rows[: steps * self.parts, :, lane])
+        rows = self.rows[: steps * self.parts, :, lane].copy()
         states = rows[:, : B * self.state_block.size].reshape(len(rows), B, -1)
         used = B * self.state_block.size
         half = rows[:, used : used + B * nv].reshape(len(rows), B, nv)

@@ -27,13 +27,15 @@ def pair_code(kind: PairKind, rattle: bool, lanes: int) -> Code:
     return load(f"pair {kind.key!r} rattle={rattle} lanes={lanes}", make)
 
 
-def body_code(dim: int, lanes: int) -> Code:
-    """The functions of a body, and those that all pairs share."""
+def body_code(dim: int, rattle: bool, lanes: int) -> Code:
+    """The functions of a body, and those that all pairs share; only those that the stepper calls."""
+    others = ("euler",) if rattle else ("position", "velocity", "drift", "energy", "work", "mode")
 
     def make() -> tuple[ir.Module, dict[str, Any]]:
-        return _lowered("body", {**body_functions(dim).functions, **shared_functions(dim)}, lanes)
+        functions = {**body_functions(dim).functions, **shared_functions(dim)}
+        return _lowered("body", {n: f for n, f in functions.items() if not n.endswith(others)}, lanes)
 
-    return load(f"body dim={dim} lanes={lanes}", make)
+    return load(f"body dim={dim} rattle={rattle} lanes={lanes}", make)
 
 
 def march_code(dim: int, stepper: str, lanes: int) -> Code:

@@ -9,18 +9,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any
 
 from implicit_geom.compiled import blocks
 from implicit_geom.compiled.body_functions import energies
 from implicit_geom.compiled.code import Array, Code, Mask, Module, Number, Whole
+from implicit_geom.compiled.prediction import INSTANT, PAST
 from implicit_geom.compiled.solver import Group, Problem, emit_solver, gather, groups
 from implicit_geom.energy import ROUNDING
 from implicit_geom.newton import NewtonOptions
 from implicit_geom.steppers.rattle import MAX_TURN, PARTS, SLOW_TURN
 
-
-EXTRAPOLATION = (3.0, -3.0, 1.0)  # of the last three solutions: exact for a motion quadratic in time
 USELESS = 4  # iterations from an extrapolated start that show it to be none
 
 
@@ -30,36 +28,37 @@ class Table(IntEnum):
     BODIES = 0  # number of all bodies
     MOVING_COUNT = 1
     MOVING = 2  # bodies that move
-    SLOTS = 3  # place of each body among the moving ones, -1 for a fixed one
-    STATE = 4
-    NEXT = 5
-    SAVED = 6
-    CONSTANTS = 7
-    DERIVED = 8
-    STILL = 9  # derived quantities of stage 2
-    FREE = 10
-    PRESSED = 11
-    NU = 12  # velocities that move the bodies, (B, velocities)
-    ENERGY = 13  # (B, energies)
-    STAGE_1 = 14  # problems
-    STAGE_2 = 15
-    OTHERS_COUNT = 16  # pairs that are no candidates
-    OTHERS_FIRST = 17
-    OTHERS_SECOND = 18
-    OTHERS_PLANE = 19
-    NEAR = 20  # functions
-    ADVANCE = 21
-    DRIFT = 22
-    ENERGIES = 23
-    WORK = 24
-    MODE = 25
-    NUMBERS = 26  # see Numbers
-    STEPS = 27  # steps to take
-    SOLVE_ROWS = 28  # out, a row a solve: states, velocities, records of both stages, see `Output`
-    SOLVE_STRIDE = 29
-    SCRATCH = 30
-    RECORDS = 31  # 1 where the records of contacts are wanted
-    HISTORY = 32  # solutions of the last three steps, for each part of a step
+    STATE = 3
+    NEXT = 4
+    SAVED = 5
+    CONSTANTS = 6
+    DERIVED = 7
+    STILL = 8  # derived quantities of stage 2
+    FREE = 9
+    PRESSED = 10
+    NU = 11  # velocities that move the bodies, (B, velocities)
+    ENERGY = 12  # (B, energies)
+    STAGE_1 = 13  # problems
+    STAGE_2 = 14
+    OTHERS_COUNT = 15  # pairs that are no candidates
+    OTHERS_FIRST = 16
+    OTHERS_SECOND = 17
+    OTHERS_PLANE = 18
+    NEAR = 19  # functions
+    ADVANCE = 20
+    DRIFT = 21
+    ENERGIES = 22
+    WORK = 23
+    MODE = 24
+    NUMBERS = 25  # see Numbers
+    STEPS = 26  # steps to take
+    SOLVE_ROWS = 27  # out, a row a solve: states, velocities, records, see `_Emit.write`
+    SOLVE_STRIDE = 28
+    SCRATCH = 29
+    RECORDS = 30  # 1 where the records of contacts are wanted
+    HISTORY = 31  # the last solutions
+    WEIGHTS = 32  # of `prediction`
+    KINDS = 33  # of the unknowns
 
 
 class Numbers(IntEnum):
@@ -200,25 +199,31 @@ class _Emit:
             with c.loop(self.nv) as j:
                 z[i * self.nv + j] = presses.select(kept[j], flying[j])
 
-    def extrapolate(self, c: Code, t: Array, p: Array, past: Array) -> None:
-        """Start from where the last three solutions of this part of a step point to, if they are known."""
-        N, z = p[Problem.SIZE], p.array(Problem.Z, "n")
-        known = ~(t.array(Table.NUMBERS, "n")[Numbers.KNOWN] < len(EXTRAPOLATION))
+    def extrapolate(self, c: Code, t: Array, p: Array, part: Whole) -> None:
+        """Start from where the last solutions point to, if they are known; see `prediction`."""
+        N, z, past = p[Problem.SIZE], p.array(Problem.Z, "n"), t.array(Table.HISTORY, "n")
+        weights = t.array(Table.WEIGHTS, "n").part(part * (len(INSTANT) * PAST))
+        kinds = t.array(Table.KINDS, "w")
+        known = ~(t.array(Table.NUMBERS, "n")[Numbers.KNOWN] < PAST)
         with c.when(known.any()), c.loop(N) as i:
-            guess = past[i] * EXTRAPOLATION[0]
-            for k, factor in enumerate(EXTRAPOLATION[1:], start=1):
-                guess = guess + past[N * k + i] * factor
+            own = weights.part(kinds[i] * PAST)
+            guess = past[i] * own[0]
+            for k in range(1, PAST):
+                guess = guess + past[N * k + i] * own[k]
             z[i] = known.select(guess, z[i])
 
-    def remember(self, c: Code, t: Array, p: Array, past: Array) -> None:
+    def remember(self, c: Code, t: Array, p: Array) -> None:
         """Keep the solution; what was kept is of no use where it did not help."""
-        N, z, numbers = p[Problem.SIZE], p.array(Problem.Z, "n"), t.array(Table.NUMBERS, "n")
+        N, z, past = p[Problem.SIZE], p.array(Problem.Z, "n"), t.array(Table.HISTORY, "n")
+        numbers = t.array(Table.NUMBERS, "n")
+        going = ~c.mask(numbers[Numbers.TROUBLE])
         with c.loop(N) as i:
-            for k in reversed(range(1, len(EXTRAPOLATION))):
-                past[N * k + i] = past[N * (k - 1) + i]
-            past[i] = z[i]
+            for k in reversed(range(1, PAST)):
+                past[N * k + i] = going.select(past[N * (k - 1) + i], past[N * k + i])
+            past[i] = going.select(z[i], past[i])
+        known = numbers[Numbers.KNOWN]
         useless = p.array(Problem.REPORT, "n")[1] > USELESS
-        numbers[Numbers.KNOWN] = useless.select(-1.0, numbers[Numbers.KNOWN])
+        numbers[Numbers.KNOWN] = going.select(useless.select(0.0, known + 1.0), known)
 
     def take_velocities(self, c: Code, t: Array, p: Array) -> None:
         """The velocities of the solution, by body; fixed bodies have none."""
@@ -330,10 +335,9 @@ class _Emit:
         self.prepare_bodies(c, t, p, t.array(Table.STATE, "n"), t.array(Table.DERIVED, "n"))
         self.prepare_pairs(c, t, p)
         self.predict(c, t, p)
-        past = t.array(Table.HISTORY, "n").part(part * p[Problem.SIZE] * len(EXTRAPOLATION))
-        self.extrapolate(c, t, p, past)
+        self.extrapolate(c, t, p, part)
         self.solved(c, p, numbers)
-        self.remember(c, t, p, past)
+        self.remember(c, t, p)
         self.take_velocities(c, t, p)
         self.advance(c, t)
         self.finish_pairs(c, t, p)
@@ -420,9 +424,7 @@ class _Emit:
             t.array(Table.ENERGY, "n"),
             t.array(Table.NU, "n"),
         )
-        states, after, constants = (
-            t.array(slot, "n") for slot in (Table.STATE, Table.NEXT, Table.CONSTANTS)
-        )
+        states, after, constants = (t.array(slot, "n") for slot in (Table.STATE, Table.NEXT, Table.CONSTANTS))
         h, at, size = numbers.part(Numbers.H), self.energies.at, self.energies.size
         sums = {
             name: c.variable(0.0)
@@ -481,7 +483,9 @@ class _Emit:
                 steady.set((holds > 0.5).select(steady.get(), 0.0))
         # (`rest` is that of the whole step, of which this may be a part)
         share = numbers[Numbers.H] / numbers[Numbers.STEP]
-        rounding = (sums["kinetic"].get() + sums["lift"].get()) * ROUNDING + sums["rest"].get() * share * share
+        rounding = (sums["kinetic"].get() + sums["lift"].get()) * ROUNDING + sums[
+            "rest"
+        ].get() * share * share
         numbers[Numbers.STEADY] = steady.get()
         change = sums["change"].get() - sums["work"].get()
         numbers[Numbers.GAIN] = change - numbers[Numbers.WEIGHT] * numbers[Numbers.OVERLAP]
@@ -517,11 +521,9 @@ class _Emit:
                         steady.set((numbers[Numbers.STEADY] > 0.5).select(steady.get(), 0.0))
                     self.commit(c, t)
                 if stepper != "implicit-euler":
-                    self.guard(c, numbers, stepper, gain.get(), steady.get())
+                    self.guard(numbers, stepper, gain.get(), steady.get())
                 bad = c.mask(numbers[Numbers.TROUBLE])
-                c.copy_where(
-                    bad, t.array(Table.STATE, "n"), t.array(Table.SAVED, "n"), B * self.n_state
-                )
+                c.copy_where(bad, t.array(Table.STATE, "n"), t.array(Table.SAVED, "n"), B * self.n_state)
                 with groups(c, one) as g:
                     n = g[Group.COUNT] * g[Group.N_WARM]
                     c.copy_where(bad, g.array(Group.WARM, "n"), g.array(Group.SAVED_WARM, "n"), n)
@@ -529,11 +531,9 @@ class _Emit:
                 numbers[Numbers.LEFT] = left.select(1.0, numbers[Numbers.LEFT])
                 taken = numbers[Numbers.TAKEN]
                 numbers[Numbers.TAKEN] = bad.select(taken, taken + 1.0)
-                numbers[Numbers.KNOWN] = numbers[Numbers.KNOWN] + 1.0
 
     def guard(
         self,
-        c: Code,
         numbers: Array,
         stepper: str,
         gain: Number,

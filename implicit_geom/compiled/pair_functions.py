@@ -116,9 +116,7 @@ class PairFunctions:
         r = c["L"] * ca.vertcat(*u[at["r"]])
         if kind.layout.known_normal:
             n = R[0] @ c["theta1"][:dim]
-            gap = (
-                ca.dot(n, offset + r) + ca.dot(c["theta1"][:dim], c["com1"]) - c["theta1"][dim]
-            )
+            gap = ca.dot(n, offset + r) + ca.dot(c["theta1"][:dim], c["com1"]) - c["theta1"][dim]
             r1, r2 = offset + r - gap * n, r
         else:
             n, gap = ca.vertcat(*u[at["n"]]), ca.fabs(h) * u[at["D"].start]
@@ -152,8 +150,8 @@ class PairFunctions:
             slip=cc.length(slip) if kind.components else ca.SX(0),
             touching=touching,
             r2=r2,
+            n=n,
             lag=lag,
-            U=U,
         )
         outputs = [names.join(**values), ca.vertcat(*u), c["tolerance"] + floor * ca.DM(metres), start]
         return ca.Function("prepare", [*b.inputs, c.value, w.value, h], [ca.densify(o) for o in outputs])
@@ -329,7 +327,7 @@ class PairFunctions:
         t: ca.SX,
     ) -> ca.SX:
         """Whether the stepper itself must look at this contact."""
-        at, dim = kind.layout.at, self.dim
+        at, _dim = kind.layout.at, self.dim
         rattle = kind.scheme == "position"
         # the mirrored root: a normal that points into its body
         signs = self.kernel.signs
@@ -350,7 +348,8 @@ class PairFunctions:
             back = ca.dot(c["e"] * seen["mean_slip"], c["e"] * seen["start_slip"]) <= 0
             leave = ca.logic_or(leave, ca.logic_and(info["lag"] > 0, back))
         if not is_halfspace(kind.first):
-            leave = ca.logic_or(leave, self._may_cross(seen["gap"], info, closed, nu, bodies, c, h))
+            n = seen["end_n" if rattle else "n"]
+            leave = ca.logic_or(leave, self._may_cross(seen["gap"], n, info, closed, nu, bodies, c, h))
         if kind.patches:
             leave = ca.logic_or(leave, self._jumped(seen["end_r2" if rattle else "r2"], info, nu, c, h))
         return leave
@@ -362,17 +361,29 @@ class PairFunctions:
         turn = rotation.exp_symbolic(back) if dim == 3 else rotation.planar_symbolic(back)
         rolled = ca.fabs(h) * (ca.sqrt(ca.sumsqr(nu[0][dim:])) + ca.sqrt(ca.sumsqr(nu[1][dim:])))
         jump = ca.sqrt(ca.sumsqr(turn @ r2 - info["r2"]))
-        return ca.logic_and(info["touching"], jump > (SLAP + rolled) * c["L"])
+        return ca.logic_and(info["touching"], jump > (SLAP + 2 * rolled) * c["L"])
 
     def _may_cross(
-        self, gap: ca.SX, info: Part, closed: ca.SX, nu: list[ca.SX], bodies: list[Part], c: Part, h: ca.SX
+        self,
+        gap: ca.SX,
+        n: ca.SX,
+        info: Part,
+        closed: ca.SX,
+        nu: list[ca.SX],
+        bodies: list[Part],
+        c: Part,
+        h: ca.SX,
     ) -> ca.SX:
-        """Whether the motion is too large to be sure that it passes through nothing, see `BroadPhase`."""
+        """Whether a closer look is needed at what the motion passes through, see `BroadPhase._crosses`."""
         dim = self.dim
         spin = [ca.sqrt(ca.sumsqr(nu[i][dim:])) * bodies[i]["reach"] for i in (0, 1)]
         motion = ca.fabs(h) * (ca.sqrt(ca.sumsqr(nu[1][:dim] - nu[0][:dim])) + spin[0] + spin[1])
         rolls = ca.logic_and(closed, motion <= c["thin"] / 2)
-        clear = (info["gap"] + gap - motion) / 2 >= -CROSSING * c["L"]
+        small = CROSSING * c["L"]
+        apart = ca.logic_and(ca.fmin(info["gap"], gap) > small, ca.logic_not(closed))
+        touching = ca.logic_and(ca.dot(info["n"], n) > 0, ca.logic_not(apart))
+        allowed = ca.if_else(touching, ca.fmax(c["thin"] / 8, small), small)
+        clear = (info["gap"] + gap - motion) / 2 >= -allowed
         return ca.logic_not(ca.logic_or(rolls, clear))
 
     def _prepare_velocity(self) -> ca.Function:
@@ -408,12 +419,10 @@ class PairFunctions:
         c, end = self.constants.symbol("c"), self.end.symbol("end")
         first = self.record.symbol("first")
         state = blocks.state(dim).symbol("s2")
-        seen, _, u = self._seen(kernel)
+        seen, _, _u = self._seen(kernel)
         point = state["x"] + seen["r2"]
         impact, slid = (first[name] * first["closed"] for name in ("impact", "slid"))
-        record = self._record(
-            kind, seen, c, point, point, end["gap"], impact, ca.SX(0), slid, end["active"]
-        )
+        record = self._record(kind, seen, c, point, point, end["gap"], impact, ca.SX(0), slid, end["active"])
         inputs = [kernel.unknowns, kernel.symbols.parameters, end.value, first.value, c.value, state.value]
         return ca.Function("finish", inputs, [ca.densify(record)])
 

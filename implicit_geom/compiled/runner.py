@@ -59,7 +59,7 @@ class Runner:
         solver.broad.normals.update(normals)
         times = np.concatenate([[state.time], ends[: taken - 1]])
         solves = _solves(self.model, engine, rows, times, step, self.options)
-        steps = _steps(engine, solves, ends[:taken], step, self.options, wall_time)
+        steps = _steps(engine, solves, ends[:taken], self.options, wall_time)
         last = State(float(ends[taken - 1]), *(getattr(solves, part)[-1].copy() for part in PARTS))
         return last, solves, steps
 
@@ -91,7 +91,7 @@ class Runner:
         parts = 5 if self.options.stepper == "implicit-rattle-4" else 1
         chunk = int(np.clip(MEMORY // (8 * width * parts), 16, LONGEST))
         engine = Engine(self.model, 1, self.options, candidates, chunk)
-        engine.load(0, self.model, self.solver.broad)
+        engine.load(0, self.solver)
         return engine
 
 
@@ -116,13 +116,13 @@ def _solves(
 def _contacts(model: Model, engine: Engine, rows: Rows) -> np.ndarray:
     """Closed contacts, solve by solve, those of stage 1 first."""
     pairs = np.array(engine.order, int)
+    if not engine.order:
+        return np.zeros(0, contact_dtype(model.dim))
     bodies = np.sort([[model.pairs[c].first, model.pairs[c].second] for c in engine.order], axis=1)
     at = engine.record_block.at
     stages = (POSITION, VELOCITY) if engine.rattle else (EULER,)
     parts = []
     for stage, records in zip(stages, rows.records, strict=True):
-        if not len(pairs):
-            continue
         solve, which = np.nonzero(records[:, :, at["closed"].start] > 0)
         chosen = records[solve, which]
         out = np.zeros(len(solve), contact_dtype(model.dim))
@@ -133,8 +133,6 @@ def _contacts(model: Model, engine: Engine, rows: Rows) -> np.ndarray:
                 values = chosen[:, where]
                 out[name] = values if out[name].ndim == 2 else values[:, 0]
         parts.append(out)
-    if not parts:
-        return np.zeros(0, contact_dtype(model.dim))
     together = np.concatenate(parts)
     return together[np.argsort(together["solve"], kind="stable")]
 
@@ -143,7 +141,6 @@ def _steps(
     engine: Engine,
     solves: Solves,
     ends: np.ndarray,
-    step: int,
     options: SimulationOptions,
     wall_time: float,
 ) -> np.ndarray:
@@ -162,4 +159,3 @@ def _steps(
         steps[name] = np.nan
     steps["wall_time"] = wall_time
     return steps
-

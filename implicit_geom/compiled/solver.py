@@ -6,6 +6,8 @@ one that fails is given up (the caller sees its measure) without holding up the 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import IntEnum
 from typing import Any
 
@@ -93,20 +95,12 @@ def emit_solver(m: Module, velocities: int, dim: int, options: NewtonOptions) ->
     _emit_newton(m, velocities, dim, options)
 
 
-def groups(c: Code, problem: Array) -> Any:
-    """Loop over the groups of a problem."""
+@contextmanager
+def groups(c: Code, problem: Array) -> Iterator[Array]:
+    """Loop over the tables of a problem's groups."""
     tables = problem.array(Problem.GROUP_TABLES, "w")
-
-    class Loop:
-        def __enter__(self) -> Array:
-            self.loop = c.loop(problem[Problem.GROUPS])
-            g = self.loop.__enter__()
-            return tables.part(g * GROUP_SIZE)
-
-        def __exit__(self, *error: Any) -> None:
-            self.loop.__exit__(*error)
-
-    return Loop()
+    with c.loop(problem[Problem.GROUPS]) as g:
+        yield tables.part(g * GROUP_SIZE)
 
 
 def gather(c: Code, problem: Array, group: Array, i: Whole, z: Array) -> tuple[Array, Whole]:
@@ -198,21 +192,20 @@ def _switch_off(
 
 def _emit_factor(m: Module) -> None:
     """A = P L U in place by Gaussian elimination, lane by lane; the diagonal holds reciprocals."""
-    with m.function("factor", "inwn") as (c, (N, A, pivots, swaps)):
-        with c.loop(N) as k:
-            row = A.part(k * N)
-            if m.lanes == 1:
-                _pivot_one(c, N, A, k, pivots)
-            else:
-                _pivot_lanes(c, N, A, k, pivots, swaps)
-            inverse = c.number(1.0) / row[k]
-            row[k] = inverse
-            with c.loop(N, k + 1) as i:
-                other = A.part(i * N)
-                f = other[k] * inverse
-                other[k] = f
-                with c.when(f.differs(0.0).any()), c.loop(N, k + 1) as j:
-                    other[j] = other[j] - f * row[j]
+    with m.function("factor", "inwn") as (c, (N, A, pivots, swaps)), c.loop(N) as k:
+        row = A.part(k * N)
+        if m.lanes == 1:
+            _pivot_one(c, N, A, k, pivots)
+        else:
+            _pivot_lanes(c, N, A, k, pivots, swaps)
+        inverse = c.number(1.0) / row[k]
+        row[k] = inverse
+        with c.loop(N, k + 1) as i:
+            other = A.part(i * N)
+            f = other[k] * inverse
+            other[k] = f
+            with c.when(f.differs(0.0).any()), c.loop(N, k + 1) as j:
+                other[j] = other[j] - f * row[j]
 
 
 def _pivot_one(c: Code, N: Whole, A: Array, k: Whole, pivots: Array) -> None:
@@ -322,7 +315,9 @@ def _emit_newton(m: Module, velocities: int, dim: int, options: NewtonOptions) -
                 z[i] = going.select(z[i] + dz[i], z[i])
             iterations.set(going.select(iterations.get() + 1.0, iterations.get()))
         # one more step for a solution that is only just one, see `newton._polish`
-        rough = (measure.get() <= 1.0) & (measure.get() > options.polish)
+        # (a start that is one already has not been corrected at all)
+        coarse = (measure.get() > options.polish) | (iterations.get() < 0.5)
+        rough = (measure.get() <= 1.0) & coarse
         with c.when(rough.any()):
             with c.when(fresh.get().equals(1)):
                 _factor(c, p)

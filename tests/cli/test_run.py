@@ -23,6 +23,7 @@ def failing(monkeypatch: pytest.MonkeyPatch) -> None:
     def step(self: RattleStepper, state, h: float) -> Attempt:
         return Attempt([], "no luck", [[1.0]]) if abs(state.time - 0.1) < 1e-9 else solve(self, state, h)
 
+    monkeypatch.setenv("IMPLICIT_GEOM_COMPILED", "0")
     monkeypatch.setattr(RattleStepper, "step", step)
 
 
@@ -83,6 +84,7 @@ def test_interrupt_keeps_the_work(call, scene, folder: Path, monkeypatch: pytest
             raise KeyboardInterrupt
         return solve(self, state, h)
 
+    monkeypatch.setenv("IMPLICIT_GEOM_COMPILED", "0")
     monkeypatch.setattr(RattleStepper, "step", step)
     outcome = call("run", "egg.toml", "-o", "out.h5")
     assert outcome.status == 1
@@ -92,6 +94,7 @@ def test_interrupt_keeps_the_work(call, scene, folder: Path, monkeypatch: pytest
 
 def test_unexpected_errors_are_one_line(call, scene, monkeypatch: pytest.MonkeyPatch) -> None:
     """Even a bug gives one line and status 1; --debug shows the traceback."""
+    monkeypatch.setenv("IMPLICIT_GEOM_COMPILED", "0")
     monkeypatch.setattr(RattleStepper, "step", lambda *_: 1 / 0)
     outcome = call("run", "egg.toml")
     assert outcome.status == 1

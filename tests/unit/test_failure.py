@@ -19,6 +19,7 @@ from implicit_geom.steppers.solve import Attempt
 @pytest.fixture
 def fails_at(monkeypatch: pytest.MonkeyPatch):
     """Make every stepper fail in the step that starts at a given time."""
+    monkeypatch.setenv("IMPLICIT_GEOM_COMPILED", "0")
 
     def install(time: float) -> None:
         for kind in (EulerStepper, RattleStepper, Rattle4Stepper):
@@ -69,6 +70,7 @@ def test_failed_run_can_be_continued(
     fails_at(0.2)
     run = simulate(eggs, duration=0.4, step=0.01, on_failure="record", stepper=stepper)
     monkeypatch.undo()
+    monkeypatch.setenv("IMPLICIT_GEOM_COMPILED", "0")
     again = run.resume(duration=0.2)
     assert not again.failed
     assert again.states.x.tobytes() == whole.states.x.tobytes()

@@ -143,6 +143,7 @@ def test_failed_step_keeps_nan(eggs: Scene, monkeypatch: pytest.MonkeyPatch, che
         return Attempt([], "no luck", []) if abs(state.time - 0.1) < 1e-9 else take(self, state, h)
 
     with monkeypatch.context() as patch:
+        patch.setenv("IMPLICIT_GEOM_COMPILED", "0")
         patch.setattr(RattleStepper, "step", fails)
         run = simulate(eggs, duration=0.2, step=0.01, on_failure="record", progress=False)
     assert complete(run.steps[:-1])

@@ -72,7 +72,7 @@ def test_without_the_warm_start_the_bits_differ(stepper: str, eggs: Scene) -> No
     """Negative control: a run continued without the solver's memory is not the unbroken one."""
     whole = simulate(eggs, duration=0.6, step=0.01, progress=False, stepper=stepper)
     part = simulate(eggs, duration=0.37, step=0.01, progress=False, stepper=stepper)
-    part.memory = {"warm": {}, "normals": {}}
+    part.memory = {"warm": {}, "normals": {}, "history": None}
     with pytest.raises(AssertionError):
         assert_identical(whole, part.resume(duration=0.23))
 
