@@ -164,10 +164,10 @@ class Engine:
         problems = [self._problem(scheme) for scheme in stages]
         self.history = self._array(prediction.PAST, int(problems[0][Problem.SIZE]))
         lengths = LENGTHS if self.parts > 1 else (1.0,)
-        weights = self._array(self.parts, len(prediction.INSTANT), prediction.PAST)
+        weights = self._array(self.parts, prediction.KINDS, prediction.PAST)
         weights[:] = prediction.weights(lengths)[..., None]
-        layouts = [g.layout(stages[0]) for g in self.groups for _ in g.members]
-        kinds = prediction.kinds(moving.size * nv, [(own.size, own.geometry) for own in layouts])
+        layouts = [(g.layout(stages[0]), g.kind.patches) for g in self.groups for _ in g.members]
+        kinds = prediction.kinds(moving.size * nv, layouts)
         others = self._others()
         contacts = len(self.order) * self.record_block.size if self.records else 0
         self.stride = B * (self.state_block.size + nv) + 2 + len(stages) * contacts

@@ -13,7 +13,7 @@ from enum import IntEnum
 from implicit_geom.compiled import blocks
 from implicit_geom.compiled.body_functions import energies
 from implicit_geom.compiled.code import Array, Code, Mask, Module, Number, Whole
-from implicit_geom.compiled.prediction import INSTANT, PAST
+from implicit_geom.compiled.prediction import KINDS, PAST
 from implicit_geom.compiled.solver import Group, Problem, emit_solver, gather, groups
 from implicit_geom.energy import ROUNDING
 from implicit_geom.newton import NewtonOptions
@@ -202,7 +202,7 @@ class _Emit:
     def extrapolate(self, c: Code, t: Array, p: Array, part: Whole) -> None:
         """Start from where the last solutions point to, if they are known; see `prediction`."""
         N, z, past = p[Problem.SIZE], p.array(Problem.Z, "n"), t.array(Table.HISTORY, "n")
-        weights = t.array(Table.WEIGHTS, "n").part(part * (len(INSTANT) * PAST))
+        weights = t.array(Table.WEIGHTS, "n").part(part * (KINDS * PAST))
         kinds = t.array(Table.KINDS, "w")
         known = ~(t.array(Table.NUMBERS, "n")[Numbers.KNOWN] < PAST)
         with c.when(known.any()), c.loop(N) as i:
