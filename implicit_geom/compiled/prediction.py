@@ -1,7 +1,8 @@
 """Where the last solutions point to: weights of a polynomial through them, for every part of a step.
 
 A part of a step runs from s to s + l (in steps; l < 0 for the one that runs backwards). Its velocities
-belong to the middle, its contact points to the end: the same in every step, so that the weights are constants.
+belong to the middle, its contact points to the end. That is the same in every step, so that the weights are
+constants.
 
 What need not be unique is kept as it was: impulses, which only grow with the length of the part, and contact
 points of bodies that may touch along a line or a face. Newton's method leaves the part of them that the

@@ -149,6 +149,7 @@ CASES = {
         lambda: on_ground(shapes.cone(0.4, 0.9), position=(0, 0, 0.7), orientation=TILTED),
         steps=100,
         share=0.3,
+        options={"tolerance": 1e-12},  # (its point on a line or a face is known to the tolerance)
     ),
     "superellipsoid p = 10": Case(
         lambda: on_ground(
