@@ -10,9 +10,11 @@ from llvmlite import ir
 
 from implicit_geom.compiled.body_functions import body_functions
 from implicit_geom.compiled.lowering import lower
-from implicit_geom.compiled.march import Layout, emit_march
+from implicit_geom.compiled.march import emit_march
 from implicit_geom.compiled.objects import Code, load
-from implicit_geom.compiled.pair_functions import PairFunctions, shared_functions
+from implicit_geom.compiled.pair_functions import PairFunctions
+from implicit_geom.compiled.parts import Layout
+from implicit_geom.compiled.shared_functions import shared_functions
 from implicit_geom.kernel import pair_kernel
 from implicit_geom.pair import PairKind
 
