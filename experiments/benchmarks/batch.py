@@ -29,7 +29,7 @@ from implicit_geom import simulate
 from implicit_geom.batch import simulate_batch
 
 TITLE = "256 ellipsoids at once: steps a second against MuJoCo's rollout, by threads"
-PARAMS: dict[str, Any] = {"scenes": 256, "steps": 500, "rounds": 6, "compared": 3, "timed": True}
+PARAMS: dict[str, Any] = {"scenes": 256, "steps": 500, "rounds": 10, "compared": 3, "timed": True}
 QUICK: dict[str, Any] = {"scenes": 10, "steps": 20, "rounds": 1, "compared": 2, "timed": False}
 
 H = 0.01  # s
