@@ -162,6 +162,10 @@ class StepProblem:
         for g in self.groups:
             g.weigh(factor)
 
+    def pressed(self, z: np.ndarray) -> bool:
+        """Whether any contact carries an impulse."""
+        return any(bool(np.any(z[own[:, g.kernel.layout.at["P_n"]]] > 0)) for g, own, _ in self.members())
+
     def struck(self, z: np.ndarray, factor: float) -> np.ndarray:
         """z with every normal impulse at least `factor` times the speed scale (over the effective mass)."""
         z = z.copy()
