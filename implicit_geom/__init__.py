@@ -8,6 +8,7 @@
 SI units, z up (y up in the plane), quaternions w, x, y, z.
 """
 
+from implicit_geom.batch import Batch, simulate_batch
 from implicit_geom.distance import distance
 from implicit_geom.errors import SceneError, SimulationError, StepFailed
 from implicit_geom.replay import replay
@@ -19,6 +20,7 @@ from implicit_geom.version import __version__
 from shapes.errors import ShapeError
 
 __all__ = [
+    "Batch",
     "Scene",
     "SceneError",
     "ShapeError",
@@ -30,4 +32,5 @@ __all__ = [
     "read_scene",
     "replay",
     "simulate",
+    "simulate_batch",
 ]

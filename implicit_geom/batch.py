@@ -8,6 +8,7 @@ step alone and joins others afterwards.
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -33,16 +34,21 @@ class Batch:
     status    (scenes,) "done" or "failed"; a failed scene has NaN after its last good step
     failures  the reasons, by scene
     solved    (scenes,) steps that were taken outside the compiled code
+    wall_time time that all steps took, without the set-up, s
     """
 
-    def __init__(self, scenes: list[Scene], options: SimulationOptions, lanes: list[_Lane]) -> None:
-        self.scenes, self.options = scenes, options
+    def __init__(
+        self, scenes: list[Scene], options: SimulationOptions, lanes: list[Lane], wall_time: float
+    ) -> None:
+        self.scenes, self.options, self.wall_time = scenes, options, wall_time
         count = len(options.step_lengths())
         self.time = np.minimum(np.arange(count + 1) * options.step, options.duration)
         self.failures = {i: lane.failure for i, lane in enumerate(lanes) if lane.failure}
         self.status = np.array(["failed" if i in self.failures else "done" for i in range(len(lanes))])
         self.solved = np.array([lane.alone for lane in lanes])
-        self._parts = {part: np.stack([getattr(lane, part) for lane in lanes]) for part in ("x", "q", "v", "w")}
+        self._parts = {
+            part: np.stack([getattr(lane, part) for lane in lanes]) for part in ("x", "q", "v", "w")
+        }
 
     def __len__(self) -> int:
         return len(self.scenes)
@@ -110,24 +116,22 @@ def simulate_batch(
     Nothing is compiled again when a value changes. A scene that cannot be solved to its end is marked in
     `batch.status`; the others are not touched by it. `threads` are as many as there are processors.
     """
-    options = SimulationOptions(
-        duration, step, stepper, friction_residual, tolerance, "record", energy_guard
-    )
+    options = SimulationOptions(duration, step, stepper, friction_residual, tolerance, "record", energy_guard)
     if threads is not None and (not isinstance(threads, int) or isinstance(threads, bool) or threads < 1):
         raise SceneError(f"threads = {threads!r} must be a whole number above zero")
     scenes = variants(scene, values)
     lanes = []
     for i, s in enumerate(scenes):
         try:
-            lanes.append(_Lane.start(s, options))
+            lanes.append(Lane.start(s, options))
         except SceneError as error:
             raise SceneError(f"values, row {i}: {error}") from None
-    _run(lanes, options, threads or os.cpu_count() or 1, progress)
-    return Batch(scenes, options, lanes)
+    wall_time = _run(lanes, options, threads or os.cpu_count() or 1, progress)
+    return Batch(scenes, options, lanes, wall_time)
 
 
 @dataclass
-class _Lane:
+class Lane:
     """One scene on its way."""
 
     model: Model
@@ -145,18 +149,18 @@ class _Lane:
     failure: str = ""
 
     @staticmethod
-    def start(scene: Scene, options: SimulationOptions) -> _Lane:
+    def start(scene: Scene, options: SimulationOptions) -> Lane:
         model = Model(scene, options.friction_residual)
         solver = make_stepper(model, options)
         state = model.initial_state()
         check_overlap(model, solver, state)
         lengths = options.step_lengths()
-        parts = {}
+        parts: dict[str, Any] = {}
         for part in ("x", "q", "v", "w"):
             first = getattr(state, part)
             parts[part] = np.full((len(lengths) + 1, *first.shape), np.nan)
             parts[part][0] = first
-        return _Lane(model, solver, state, lengths, **parts)
+        return Lane(model, solver, state, lengths, **parts)
 
     @property
     def structure(self) -> tuple[Any, ...]:
@@ -193,8 +197,8 @@ class _Lane:
             getattr(self, part)[self.taken] = getattr(state, part)
 
 
-def _run(lanes: list[_Lane], options: SimulationOptions, threads: int, progress: Progress) -> None:
-    """Take all lanes to their ends."""
+def _run(lanes: list[Lane], options: SimulationOptions, threads: int, progress: Progress) -> float:
+    """Take all lanes to their ends; the time it took, s."""
     from implicit_geom.compiled import available
 
     total = sum(len(lane.lengths) for lane in lanes)
@@ -202,10 +206,10 @@ def _run(lanes: list[_Lane], options: SimulationOptions, threads: int, progress:
         if available():
             from implicit_geom.compiled.lanes import run_lanes
 
-            run_lanes(lanes, options, threads, lambda: done(sum(lane.taken for lane in lanes)))
-            return
+            return run_lanes(lanes, options, threads, lambda: done(sum(lane.taken for lane in lanes)))
+        started = time.perf_counter()
         for lane in lanes:
             while not lane.finished:
                 lane.step()
             done(sum(lane.taken for lane in lanes))
-
+        return time.perf_counter() - started

@@ -10,16 +10,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from implicit_geom.closest_points import halfspace_plane
-from implicit_geom.contact_geometry import is_halfspace
-from implicit_geom.distance import Closest, closest, separation, track
+from implicit_geom.distance import Closest, closest, track
 from implicit_geom.model import Model, State
+from implicit_geom.supports import Supports, spheres_that_meet
 from shapes.shape import Shape
 
 MARGIN = 1.5  # the first guess at a step's motion is taken this much larger
 AHEAD = 20.0  # steps for which a wider set of candidates should last
 CROSSING = 1e-3  # overlap on the way, relative to the smaller body, that counts as crossing
 MAX_QUERIES = 400
+FEW = 2000  # pairs that are quicker looked at one and all than found in a tree
 
 
 class BroadPhase:
@@ -27,86 +27,119 @@ class BroadPhase:
 
     def __init__(self, model: Model) -> None:
         self.model = model
-        self.first = np.array([p.first for p in model.pairs], int)
-        self.second = np.array([p.second for p in model.pairs], int)
-        self.plane = np.array([is_halfspace(model.bodies[p.first].shape) for p in model.pairs], bool)
         self.normals: dict[int, np.ndarray] = {}  # last known separating direction of a pair
         self.thickness = np.array([_thickness(b.shape) for b in model.bodies])
         self.support_error = np.array([b.shape.support_error for b in model.bodies])
         reach = np.where(np.isfinite(model.reach), model.reach, 0.0)
         self.reach = reach
+        self.supports = Supports(model)
+        self._bounded = np.array([b.shape.bounded for b in model.bodies])
+        self._unbounded = np.flatnonzero(~self._bounded)
+        self._all: np.ndarray | None = None
 
-    def motion(self, v: np.ndarray, w: np.ndarray, h: float) -> np.ndarray:
+    def motion(self, v: np.ndarray, w: np.ndarray, h: float, pairs: np.ndarray) -> np.ndarray:
         """A bound on how far any point of one body of a pair moves relative to the other in h; (pairs,)."""
-        a, b = self.first, self.second
+        a, b = self.model.pairs.sides(pairs)
         spin = np.linalg.norm(w, axis=1) * self.reach
         # an unbounded body that turns sweeps everything
         far = ~np.isfinite(self.model.reach) & (np.linalg.norm(w, axis=1) > 0)
         bound = h * (np.linalg.norm(v[b] - v[a], axis=1) + spin[a] + spin[b])
         return np.where(far[a] | far[b], np.inf, bound)
 
+    def _travel(self, v: np.ndarray, w: np.ndarray, h: float) -> np.ndarray:
+        """(B,) The motion of a pair is at most the sum of these of its bodies, but for unbounded ones."""
+        moving = self.model.moving
+        spread = v - (v[moving].mean(axis=0) if moving.size == len(v) else 0.0)
+        return np.asarray(h * (np.linalg.norm(spread, axis=1) + np.linalg.norm(w, axis=1) * self.reach))
+
     def candidates(self, state: State, h: float, loads: np.ndarray) -> list[int]:
         """Pairs that the motion expected from the state at the start might bring together."""
         m = self.model
         pulled = h * h * np.linalg.norm(loads[:, : m.dim], axis=1) / m.mass
-        slack = 1e-3 * np.minimum(self.reach[self.first], self.reach[self.second])
-        expected = MARGIN * (self.motion(state.v, state.w, h) + pulled[self.first] + pulled[self.second])
-        return self.within(state, expected + slack)
+        travel = MARGIN * (self._travel(state.v, state.w, h) + pulled) + 1e-3 * self.reach
+        near = self._near(state, travel)
+        a, b = m.pairs.sides(near)
+        slack = 1e-3 * np.minimum(self.reach[a], self.reach[b])
+        expected = MARGIN * (self.motion(state.v, state.w, h, near) + pulled[a] + pulled[b])
+        return self._within(state, near, expected + slack).tolist()
 
     def around(self, state: State, h: float, loads: np.ndarray) -> list[int]:
         """Pairs that bounding spheres and planes do not keep apart for the next few steps."""
         m = self.model
         pulled = h * h * np.linalg.norm(loads[:, : m.dim], axis=1) / m.mass
-        ahead = AHEAD * (self.motion(state.v, state.w, h) + pulled[self.first] + pulled[self.second])
-        near = []
-        for i in self._touching_spheres(state, ahead).tolist():
-            if self.plane[i]:
-                b = self.second[i]
-                n, offset = halfspace_plane(m.placed(state, int(self.first[i])))
-                if n @ state.x[b] - offset - m.reach[b] > ahead[i]:
-                    continue
-            near.append(i)
-        return near
+        near = self._near(state, AHEAD * (self._travel(state.v, state.w, h) + pulled))
+        a, b = m.pairs.sides(near)
+        ahead = AHEAD * (self.motion(state.v, state.w, h, near) + pulled[a] + pulled[b])
+        return near[self._touching(state, near, ahead)].tolist()
 
     def missed(self, start: State, nu: np.ndarray, h: float, chosen: list[int]) -> list[int]:
         """Pairs outside `chosen` that the motion found could have brought together."""
         dim = self.model.dim
-        bound = self.motion(nu[:, :dim], nu[:, dim:], h)
-        return [i for i in self.within(start, bound) if i not in set(chosen)]
+        v, w = nu[:, :dim], nu[:, dim:]
+        near = np.setdiff1d(self._near(start, self._travel(v, w, h)), chosen)
+        return self._within(start, near, self.motion(v, w, h, near)).tolist()
 
-    def within(self, state: State, bound: np.ndarray) -> list[int]:
-        """Pairs not proved to be farther apart than `bound`."""
-        near = self._touching_spheres(state, bound)
-        return [int(i) for i in near if not self._separated(int(i), state, float(bound[i]))]
+    def overlapping(self, state: State, allowed: float) -> list[int]:
+        """Pairs not proved to overlap by no more than that part of the smaller body."""
+        near = self._near(state, np.zeros(len(state.x)))
+        a, b = self.model.pairs.sides(near)
+        bound = -allowed * np.minimum(self.model.size[a], self.model.size[b])
+        return self._within(state, near, bound).tolist()
 
-    def _touching_spheres(self, state: State, bound: np.ndarray) -> np.ndarray:
-        """Pairs whose bounding spheres are no farther apart than `bound`, and all pairs with half-spaces."""
-        offset = state.x[self.second] - state.x[self.first]
-        apart = np.linalg.norm(offset, axis=1) - self.model.reach[self.first] - self.model.reach[self.second]
-        return np.flatnonzero(self.plane | ~(apart > bound))
+    def _near(self, state: State, travel: np.ndarray) -> np.ndarray:
+        """Pairs whose bounding spheres, larger by `travel`, meet, and all with unbounded bodies; sorted."""
+        pairs = self.model.pairs
+        if len(pairs) <= FEW:
+            if self._all is None:
+                self._all = np.arange(len(pairs))
+            return self._all
+        # (rounding of the tree's distances must not lose a pair)
+        radius = (1 + 1e-9) * (np.where(self._bounded, self.model.reach, 0.0) + travel)
+        i, j = spheres_that_meet(state.x, radius, np.flatnonzero(self._bounded))
+        for k, u in enumerate(self._unbounded):
+            rest = np.setdiff1d(np.arange(len(state.x)), self._unbounded[: k + 1])
+            i, j = np.append(i, np.minimum(rest, u)), np.append(j, np.maximum(rest, u))
+        fixed = np.ones(len(state.x), bool)
+        fixed[self.model.moving] = False
+        kept = ~(fixed[i] & fixed[j])
+        return np.sort(pairs.number(i[kept], j[kept]))
 
-    def _separated(self, i: int, state: State, bound: float) -> bool:
-        """Whether the pair's last separating direction still proves a gap above `bound`."""
-        a, b = int(self.first[i]), int(self.second[i])
-        if self.plane[i]:
-            n, offset = halfspace_plane(self.model.placed(state, a))
-            if n @ state.x[b] - offset - self.model.reach[b] > bound:
-                return True
-        elif i in self.normals:
-            n = self.normals[i]
-        else:
-            n = state.x[b] - state.x[a]
-            norm = np.linalg.norm(n)
-            if norm == 0:
-                return False
-            n = n / norm
-        if (
-            not (self.model.bodies[a].shape.bounded or self.plane[i])
-            or not self.model.bodies[b].shape.bounded
-        ):
-            return False
-        gap = separation(self.model.placed(state, a), self.model.placed(state, b), n[None])[0]
-        return bool(gap - self.support_error[a] - self.support_error[b] > bound)
+    def _touching(self, state: State, near: np.ndarray, bound: np.ndarray) -> np.ndarray:
+        """Whether spheres, or a sphere and a half-space, are no farther apart than `bound`."""
+        m = self.model
+        a, b = m.pairs.sides(near)
+        apart = np.linalg.norm(state.x[b] - state.x[a], axis=1) - m.reach[a] - m.reach[b]
+        plane = m.pairs.against_halfspaces(near)
+        if np.any(plane):
+            n, offset = self.supports.planes(state, a[plane])
+            apart[plane] = np.einsum("ki,ki->k", n, state.x[b[plane]]) - offset - m.reach[b[plane]]
+        return np.asarray(~(apart > bound))
+
+    def _within(self, state: State, near: np.ndarray, bound: np.ndarray) -> np.ndarray:
+        """Of the pairs `near`, those not proved to be farther apart than `bound`.
+
+        The proof is the pair's last separating direction, or the line of centres.
+        """
+        touching = self._touching(state, near, bound)
+        near, bound = near[touching], bound[touching]
+        a, b = self.model.pairs.sides(near)
+        plane = self.model.pairs.against_halfspaces(near)
+        n = state.x[b] - state.x[a]
+        norm = np.linalg.norm(n, axis=1)
+        n /= np.where(norm > 0, norm, 1.0)[:, None]
+        offset = np.zeros(len(near))
+        if np.any(plane):
+            n[plane], offset[plane] = self.supports.planes(state, a[plane])
+        for k, c in enumerate(near.tolist()):
+            if c in self.normals and not plane[k]:
+                n[k] = self.normals[c]
+                norm[k] = 1.0
+        known = (self._bounded[a] | plane) & self._bounded[b] & ((norm > 0) | plane)
+        gap = np.full(len(near), -np.inf)
+        gap[known] = -self.supports(state, b[known], -n[known]) - offset[known]
+        both = known & ~plane
+        gap[both] -= self.supports(state, a[both], n[both])
+        return near[~(gap - self.support_error[a] - self.support_error[b] > bound)]
 
     def crossed(
         self, start: State, nu: np.ndarray, h: float, ends: dict[int, tuple[np.ndarray, bool]]
@@ -117,19 +150,25 @@ class BroadPhase:
         and whether it is closed. A half-space cannot be passed.
         """
         dim = self.model.dim
-        motion = self.motion(nu[:, :dim], nu[:, dim:], abs(h))
-        for i, (end, closed) in ends.items():
-            if not self.plane[i] and self._crosses(i, start, nu, h, float(motion[i]), end, closed):
+        numbers = np.array(list(ends), int)
+        motion = self.motion(nu[:, :dim], nu[:, dim:], abs(h), numbers)
+        a, b = self.model.pairs.sides(numbers)
+        # a closed pair that moves by less than half its thickness cannot have passed
+        closed = np.array([pressed for _, pressed in ends.values()], bool)
+        safe = closed & (motion <= np.minimum(self.thickness[a], self.thickness[b]) / 2)
+        doubtful = np.flatnonzero(~safe & ~self.model.pairs.against_halfspaces(numbers))
+        for k in doubtful.tolist():
+            i = int(numbers[k])
+            if self._crosses(i, start, nu, h, float(motion[k]), *ends[i]):
                 return i
         return None
 
     def _crosses(
         self, i: int, start: State, nu: np.ndarray, h: float, motion: float, end: np.ndarray, closed: bool
     ) -> bool:
-        a, b = int(self.first[i]), int(self.second[i])
+        pair = self.model.pairs[i]
+        a, b = pair.first, pair.second
         thin = min(self.thickness[a], self.thickness[b])
-        if closed and motion <= thin / 2:
-            return False
 
         def at(s: float, guess: np.ndarray) -> Closest:
             there = start.advanced(nu, s * h)

@@ -208,14 +208,20 @@ def multipliers(body: Placed, point: np.ndarray, n: np.ndarray) -> np.ndarray:
 
     Each column of `basis` turns the weight of one outward normal into multipliers; weights >= 0.
     """
-    from scipy.optimize import nnls
-
     gradients, slack, basis = constraint_gradients(body, point)
     size = body.shape.size if np.isfinite(body.shape.size) else 1.0
     weight = np.diag(1e-6 + np.maximum(slack, 0) / size)
     right = np.concatenate([body.R.T @ n, np.zeros(slack.size)])
-    weights, _ = nnls(np.vstack([gradients @ basis, weight]), right)
-    return np.asarray(basis @ weights)
+    return np.asarray(basis @ _nonnegative(np.vstack([gradients @ basis, weight]), right))
+
+
+def _nonnegative(A: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Least squares with x >= 0."""
+    if A.shape[1] == 1:  # a single smooth surface, without the time that scipy.optimize takes to import
+        return np.maximum(A.T @ b / np.sum(A * A), 0.0)
+    from scipy.optimize import nnls
+
+    return np.asarray(nnls(A, b)[0])
 
 
 def shorten(steps: np.ndarray) -> None:

@@ -11,8 +11,9 @@ from implicit_geom.body import BodyRows
 from implicit_geom.flatness import patch_projector
 from implicit_geom.kernel import PairKernel
 from implicit_geom.mapped import Mapped
-from implicit_geom.model import Model, Pair, State
+from implicit_geom.model import Model, State
 from implicit_geom.pair import flat
+from implicit_geom.pairs import Sort
 
 
 @dataclass
@@ -41,13 +42,13 @@ class ClosestPoints:
 class ContactGroup:
     """All candidate pairs of one kind."""
 
-    def __init__(self, model: Model, kernel: PairKernel, pairs: list[Pair]) -> None:
+    def __init__(self, model: Model, kernel: PairKernel, numbers: np.ndarray, sorts: list[Sort]) -> None:
         self.model = model
         self.kernel = kernel
-        self.pairs = pairs
-        self.n = len(pairs)
-        self.first = np.array([p.first for p in pairs])
-        self.second = np.array([p.second for p in pairs])
+        self.numbers = numbers
+        self.sorts = sorts  # of each pair
+        self.n = len(numbers)
+        self.first, self.second = model.pairs.sides(numbers)
         self.parameters = np.zeros((self.n, kernel.symbols.parameters.numel()))
         self.rows = Mapped(kernel.exact[0], self.n)
         self.linear = Mapped(kernel.exact[1], self.n)
@@ -75,13 +76,14 @@ class ContactGroup:
         m = self.model
         size = np.minimum(m.size[self.first], m.size[self.second])
         self.set("L", np.where(np.isfinite(size), size, 1.0)[:, None])
-        self.set("mu", np.array([[p.law.mu] for p in self.pairs]))
+        laws = [sort.law for sort in self.sorts]
+        self.set("mu", np.array([[law.mu] for law in laws]))
         kept = self.kernel.kind.components
         if kept:
-            self.set("e", np.array([[getattr(p.law, f"e_{c}") for c in kept] for p in self.pairs]))
+            self.set("e", np.array([[getattr(law, f"e_{c}") for c in kept] for law in laws]))
         for i, body in ((1, self.first), (2, self.second)):
             self.set(f"com{i}", m.com[body])
-            self.set(f"theta{i}", np.array([m.bodies[k].shape.values for k in body]))
+            self.set(f"theta{i}", np.array([m.bodies[k].shape.values for k in body.tolist()]))
 
     def prepare(self, state: State, h: float, bodies: BodyRows, starts: list[WarmStart]) -> np.ndarray:
         """Set the parameters of a step; returns the unknowns to start from, (n, unknowns).

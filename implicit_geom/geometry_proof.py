@@ -12,6 +12,7 @@ from implicit_geom.closest_points import Placed
 from implicit_geom.distance import closest
 from implicit_geom.model import Model
 from implicit_geom.steppers.solve import POSITION
+from implicit_geom.supports import spheres_that_meet
 from shapes.shape import Inequality, Shape, Slab
 
 ACTIVE = 1e-6  # a constraint this close to its bound, relative to the body, counts as active
@@ -45,12 +46,15 @@ def geometry_residual(model: Model, solve: Any) -> GeometryResidual:
             local = body.R.T @ (c.point - body.x) + body.com
             touching = max(touching, float(abs(body.shape.violation(local[None])[0])))
             normal = max(normal, normal_cone_distance(body, local, sign * body.R.T @ c.normal))
-    for i, p in enumerate(model.pairs):
-        if i in closed:
+    bodies = np.arange(len(model.bodies))
+    unbounded = bodies[~np.isfinite(model.reach)]
+    near = spheres_that_meet(solve.end.x, model.reach, np.setdiff1d(bodies, unbounded))
+    fixed = np.isin(bodies, model.moving, invert=True)
+    others = {(min(int(u), int(b)), max(int(u), int(b))) for u in unbounded for b in bodies if u != b}
+    for i, j in sorted({*zip(*(side.tolist() for side in near), strict=True), *others}):
+        if (fixed[i] and fixed[j]) or (number := int(model.pairs.number(i, j))) in closed:
             continue
-        offset = np.linalg.norm(solve.end.x[p.second] - solve.end.x[p.first])
-        if offset > model.reach[p.first] + model.reach[p.second]:
-            continue
+        p = model.pairs[number]
         gap = closest(model.placed(solve.end, p.first), model.placed(solve.end, p.second)).points.gap
         overlap = max(overlap, -gap)
     return GeometryResidual(touching, normal, overlap)

@@ -25,6 +25,7 @@ class PairKernel:
 
     def __init__(self, kind: PairKind) -> None:
         self.kind = kind
+        self._sparsity: dict[bool, ca.Sparsity] = {}
         self.layout = kind.layout
         none = np.zeros(0)
         half = is_halfspace(kind.first)
@@ -44,6 +45,12 @@ class PairKernel:
     def scheme(self, name: str) -> PairKernel:
         """The same kind of pair in another scheme."""
         return self if name == self.kind.scheme else pair_kernel(replace(self.kind, scheme=name))
+
+    def sparsity(self, smooth: bool) -> ca.Sparsity:
+        """The pattern of the rows' Jacobian, the same object every time."""
+        if smooth not in self._sparsity:
+            self._sparsity[smooth] = (self.smooth if smooth else self.exact)[1].sparsity_out(1)
+        return self._sparsity[smooth]
 
     @cached_property
     def smooth(self) -> tuple[ca.Function, ca.Function]:

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import combinations
 
 import numpy as np
 
 from implicit_geom import rotation
 from implicit_geom.closest_points import Placed
-from implicit_geom.contact_geometry import is_halfspace
 from implicit_geom.errors import SceneError
-from implicit_geom.kernel import PairKernel, pair_kernel
-from implicit_geom.pair import PairKind
-from implicit_geom.scene import Friction, Scene
+from implicit_geom.pairs import Pair, Pairs
+from implicit_geom.scene import Scene
 from shapes.shape import Shape
+
+__all__ = ["Model", "Pair", "Pairs", "State"]
 
 
 @dataclass(frozen=True)
@@ -33,7 +32,8 @@ class State:
         """Rotation matrices, body to world; (B, dim, dim)."""
         if self.q.ndim == 2:
             return rotation.matrix(self.q)
-        return np.array([rotation.planar(a) for a in self.q])
+        c, s = np.cos(self.q), np.sin(self.q)
+        return np.stack([np.stack([c, -s], axis=-1), np.stack([s, c], axis=-1)], axis=-2)
 
     def advanced(self, nu: np.ndarray, h: float) -> State:
         """The state after moving with the velocities nu (B, dim + spins) for the time h."""
@@ -44,17 +44,6 @@ class State:
 
     def at_time(self, time: float) -> State:
         return replace(self, time=time)
-
-
-@dataclass(frozen=True)
-class Pair:
-    """Two bodies that may touch; `first` is the half-space where there is one."""
-
-    first: int
-    second: int
-    law: Friction
-    kernel: PairKernel
-    swapped: bool  # the scene's order is (second, first)
 
 
 class Model:
@@ -77,35 +66,7 @@ class Model:
         self.size = np.array([b.shape.size for b in self.bodies])
         self.reach = np.array([_reach(b.shape, b.com) for b in self.bodies])
         self.friction_residual = friction_residual
-        self.pairs = self._pairs()
-
-    def _pairs(self) -> list[Pair]:
-        pairs = []
-        for i, j in combinations(range(len(self.bodies)), 2):
-            a, b = self.bodies[i], self.bodies[j]
-            if a.fixed and b.fixed:
-                continue
-            if not a.shape.bounded and not b.shape.bounded:
-                raise SceneError(
-                    f"bodies {a.name!r} and {b.name!r} are both unbounded and one moves: "
-                    "such a pair has no closest points; fix both"
-                )
-            swapped = is_halfspace(b.shape)
-            first, second = (j, i) if swapped else (i, j)
-            law = self.scene.pair_friction(a.name, b.name)
-            pairs.append(Pair(first, second, law, self._kernel(first, second, law), swapped))
-        return pairs
-
-    def _kernel(self, first: int, second: int, law: Friction) -> PairKernel:
-        a, b = self.bodies[first], self.bodies[second]
-        names = ("t",) if self.dim == 2 else ("t", "o", "r")
-        kept = tuple(c for c in names if getattr(law, f"e_{c}") > 0) if law.mu > 0 else ()
-        frame = "free" if law.direction is None else "world"
-        if law.frame is not None:
-            frame = "first" if law.frame == a.name else "second"
-        moves = (not a.fixed, not b.fixed)
-        isotropic = law.e_t == law.e_o
-        return pair_kernel(PairKind(a.shape, b.shape, kept, self.friction_residual, moves, frame, isotropic))
+        self.pairs = Pairs(scene, friction_residual)
 
     def initial_state(self) -> State:
         """The state the scene describes, at time zero."""

@@ -15,7 +15,25 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
-from scipy.linalg import lapack
+
+
+class Matrix(Protocol):
+    """A Newton matrix that is not a dense array."""
+
+    @property
+    def size(self) -> int: ...
+
+    def step(self, F: np.ndarray, shift: np.ndarray) -> np.ndarray | None:
+        """The solution of (J + diag(shift)) dz = -F."""
+        ...
+
+    def shifted(self, diagonal: np.ndarray) -> Matrix: ...
+
+    def dense(self) -> np.ndarray: ...
+
+
+Jacobian = np.ndarray | Matrix
+DENSE = 1000  # unknowns up to which damped steps, which need a dense matrix, are tried
 
 
 class System(Protocol):
@@ -27,7 +45,7 @@ class System(Protocol):
 
     def residual(self, z: np.ndarray, eps: float) -> np.ndarray: ...
 
-    def linearise(self, z: np.ndarray, eps: float) -> tuple[np.ndarray, np.ndarray]: ...
+    def linearise(self, z: np.ndarray, eps: float) -> tuple[np.ndarray, Jacobian]: ...
 
     def restrict(self, dz: np.ndarray) -> np.ndarray:
         """The part of a step that may be taken at once."""
@@ -90,7 +108,7 @@ def solve(
             best, best_norm = z, norm
         if not norm < options.growth * start_norm:
             break
-    if not damped:
+    if not damped or (not isinstance(J, np.ndarray) and J.size > DENSE):
         return Solution(best, False, len(history) - 1, history)
     return levenberg_marquardt(system, best, options, eps=eps, history=history)
 
@@ -99,7 +117,7 @@ def _polish(
     system: System,
     z: np.ndarray,
     F: np.ndarray,
-    J: np.ndarray,
+    J: Jacobian,
     eps: float,
     options: NewtonOptions,
     found: Solution,
@@ -125,8 +143,10 @@ def levenberg_marquardt(
     system: System, z0: np.ndarray, options: NewtonOptions, *, eps: float, history: list[float]
 ) -> Solution:
     """Minimise |F|^2 by trust-region steps: (J'J + damping D'D) dz = -J'F, D the column norms of J."""
+    from scipy.linalg import lapack  # (here, because it doubles the time to import the package)
+
     z = z0
-    F, J = system.linearise(z, eps)
+    F, J = _dense(system.linearise(z, eps))
     norm = _norm(F)
     scale = np.maximum(np.linalg.norm(J, axis=0), 1e-12)
     damping = min(1e-3, norm)
@@ -151,7 +171,7 @@ def levenberg_marquardt(
         ratio = (norm**2 - trial_norm**2) / predicted if predicted > 0 else -1.0
         if ratio > 1e-4:
             z = z + dz
-            F, J = system.linearise(z, eps)
+            F, J = _dense(system.linearise(z, eps))
             norm = _norm(F)
         if ratio > 0.75:
             damping = max(damping / 10, 1e-15)
@@ -213,20 +233,31 @@ class _OnPath:
     def residual(self, z: np.ndarray, eps: float) -> np.ndarray:
         return self.system.residual(z, eps) + self.pull * (z - self.reference)
 
-    def linearise(self, z: np.ndarray, eps: float) -> tuple[np.ndarray, np.ndarray]:
+    def linearise(self, z: np.ndarray, eps: float) -> tuple[np.ndarray, Jacobian]:
         F, J = self.system.linearise(z, eps)
+        F = F + self.pull * (z - self.reference)
+        if not isinstance(J, np.ndarray):
+            return F, J.shifted(self.pull)
         J = J.copy()
         J.flat[:: J.shape[0] + 1] += self.pull
-        return F + self.pull * (z - self.reference), J
+        return F, J
 
 
-def _newton_step(J: np.ndarray, F: np.ndarray, shift: np.ndarray) -> np.ndarray | None:
+def _dense(linear: tuple[np.ndarray, Jacobian]) -> tuple[np.ndarray, np.ndarray]:
+    F, J = linear
+    return F, J if isinstance(J, np.ndarray) else J.dense()
+
+
+def _newton_step(J: Jacobian, F: np.ndarray, shift: np.ndarray) -> np.ndarray | None:
+    if not isinstance(J, np.ndarray):
+        return J.step(F, shift)
     matrix = J.copy()
     matrix.flat[:: matrix.shape[0] + 1] += shift
-    _, _, dz, info = lapack.dgesv(matrix, -F, overwrite_a=1, overwrite_b=1)
-    if info != 0 or not np.all(np.isfinite(dz)):
+    try:
+        dz = np.linalg.solve(matrix, -F)
+    except np.linalg.LinAlgError:
         return None
-    return dz
+    return dz if np.all(np.isfinite(dz)) else None
 
 
 def _norm(F: np.ndarray) -> float:

@@ -13,12 +13,15 @@ import numpy as np
 
 from implicit_geom.body import BodyRows
 from implicit_geom.closest_points import POINT_SHIFT, shorten
+from implicit_geom.condensed import Blocks, GroupPattern, Pattern
 from implicit_geom.contact_group import ContactGroup, WarmStart
 from implicit_geom.model import Model, State
+from implicit_geom.newton import Jacobian
 
 # Diagonal added to the Newton matrix (never to the residual): closest points of flat patches are
 # not unique while nothing presses, impulses of sticking contacts are not unique in a pile.
 IMPULSE_SHIFT = 1e-9
+CONDENSED = 250  # unknowns above which each contact is eliminated by itself
 # Rounding of a gap in units of the last place of the lengths it is computed from.
 GAP_ROUNDING = 32 * np.finfo(float).eps
 
@@ -33,46 +36,58 @@ class StepProblem:
         self.candidates = candidates
         self.velocities = model.dim + model.spins
         self.bodies = BodyRows(model, self.scheme)
-        by_kind: dict[int, list[int]] = {}
-        for c in candidates:
-            by_kind.setdefault(id(model.pairs[c].kernel), []).append(c)
+        numbers = np.array(candidates, int)
+        sorts, member, which = (
+            np.unique(model.pairs.sorts(numbers), return_index=True, return_inverse=True)
+            if candidates
+            else (np.zeros(0, int),) * 3
+        )
+        kinds = [model.pairs.sort(int(s), int(numbers[k])) for s, k in zip(sorts, member, strict=True)]
+        by_kind: dict[int, list[int]] = {}  # kernel: its sorts, in the order in which candidates show them
+        for k in np.argsort(member):
+            by_kind.setdefault(id(kinds[k].kernel), []).append(int(k))
         self.groups: list[ContactGroup] = []
         self.order: list[int] = []  # candidate of each contact, in the order of the unknowns
-        for members in by_kind.values():
-            kernel = model.pairs[members[0]].kernel.scheme(self.scheme)
-            self.groups.append(ContactGroup(model, kernel, [model.pairs[c] for c in members]))
-            self.order += members
+        for chosen in by_kind.values():
+            inside = np.isin(which, chosen)
+            kernel = kinds[chosen[0]].kernel.scheme(self.scheme)
+            each = [kinds[k] for k in which[inside]]
+            self.groups.append(ContactGroup(model, kernel, numbers[inside], each))
+            self.order += numbers[inside].tolist()
         self._index()
 
     def _index(self) -> None:
         """Where each group's unknowns, rows and Jacobian entries go."""
         nv, nb = self.velocities, self.model.moving.size
-        slot = {int(b): i for i, b in enumerate(self.model.moving)}
+        slot = np.full(len(self.model.bodies), -1)
+        slot[self.model.moving] = np.arange(nb)
         start = nv * nb
         self.gather: list[np.ndarray] = []  # (n, inputs) positions in z
         self.scatter: list[np.ndarray] = []  # (n, rows) positions in F
         self.contact_slices: list[slice] = []
         for g in self.groups:
             size = g.kernel.layout.size
-            inputs, rows = [], []
-            for pair in g.pairs:
-                own = np.arange(start, start + size)
-                bodies = [
-                    nv * slot[b] + np.arange(nv)
-                    for b, move in zip((pair.first, pair.second), g.kernel.kind.moves, strict=True)
-                    if move
-                ]
-                inputs.append(np.concatenate([*bodies, own]))
-                rows.append(np.concatenate([own, *bodies]))
-                self.contact_slices.append(slice(start, start + size))
-                start += size
-            self.gather.append(np.array(inputs))
-            self.scatter.append(np.array(rows))
+            own = start + np.arange(g.n * size).reshape(g.n, size)
+            bodies = [
+                nv * slot[side][:, None] + np.arange(nv)
+                for side, move in zip((g.first, g.second), g.kernel.kind.moves, strict=True)
+                if move
+            ]
+            self.contact_slices += [slice(k, k + size) for k in own[:, 0].tolist()]
+            start += g.n * size
+            self.gather.append(np.concatenate([*bodies, own], axis=1))
+            self.scatter.append(np.concatenate([own, *bodies], axis=1))
         self.size = N = start
         body_rows = np.arange(nv * nb).reshape(nb, nv)
         self.flat_rows = np.concatenate([body_rows.ravel(), *[s.ravel() for s in self.scatter]])
-        self.flat_entries = self._entries(smooth=False)
-        self._flat_entries_smooth: np.ndarray | None = None
+        self.pattern: Pattern | None = None
+        self._flat_entries: dict[bool, np.ndarray] = {}
+        if N > CONDENSED:
+            groups = [
+                GroupPattern(inputs, g.kernel.layout.size)
+                for g, inputs in zip(self.groups, self.gather, strict=True)
+            ]
+            self.pattern = Pattern(N, nb, nv, groups)
         self.shift = np.zeros(N)
         for g, own, _ in self.members():
             at = g.kernel.layout.at
@@ -81,16 +96,17 @@ class StepProblem:
 
     def _entries(self, smooth: bool) -> np.ndarray:
         """Positions of all Jacobian entries in the row-major dense matrix."""
-        N, nv, nb = self.size, self.velocities, self.model.moving.size
-        body_rows = np.arange(nv * nb).reshape(nb, nv)
-        # each body's dense block, column-major as CasADi writes it
-        entries = [(body_rows[:, None, :] * N + body_rows[:, :, None]).ravel()]
-        for g, inputs, rows in zip(self.groups, self.gather, self.scatter, strict=True):
-            function = g.kernel.smooth[1] if smooth else g.kernel.exact[1]
-            sparsity = function.sparsity_out(1)
-            i, j = np.array(sparsity.row(), int), np.array(sparsity.get_col(), int)
-            entries.append((rows[:, i] * N + inputs[:, j]).ravel())
-        return np.concatenate(entries)
+        if smooth not in self._flat_entries:
+            N, nv, nb = self.size, self.velocities, self.model.moving.size
+            body_rows = np.arange(nv * nb).reshape(nb, nv)
+            # each body's dense block, column-major as CasADi writes it
+            entries = [(body_rows[:, None, :] * N + body_rows[:, :, None]).ravel()]
+            for g, inputs, rows in zip(self.groups, self.gather, self.scatter, strict=True):
+                sparsity = g.kernel.sparsity(smooth)
+                i, j = np.array(sparsity.row(), int), np.array(sparsity.get_col(), int)
+                entries.append((rows[:, i] * N + inputs[:, j]).ravel())
+            self._flat_entries[smooth] = np.concatenate(entries)
+        return self._flat_entries[smooth]
 
     def prepare(
         self, state: State, h: float, impulse: np.ndarray, warm: dict[int, WarmStart], tolerance: float
@@ -134,10 +150,10 @@ class StepProblem:
         """Velocities to start from: unchanged where something pressed, ballistic elsewhere."""
         m = self.model
         pressed = np.zeros(len(m.bodies), bool)
-        for c in self.candidates:
-            pair = m.pairs[c]
-            if warm[c].unknowns[pair.kernel.layout.at["P_n"]][0] > 0:
-                pressed[[pair.first, pair.second]] = True
+        for g, _, members in self.members():
+            at = g.kernel.scheme("euler").layout.at["P_n"].start
+            push = np.array([warm[c].unknowns[at] for c in members]) > 0
+            pressed[g.first[push]] = pressed[g.second[push]] = True
         kept = np.column_stack([state.v[m.moving], state.w[m.moving]])
         return np.where(pressed[m.moving, None], kept, self.bodies.free(state))
 
@@ -145,6 +161,10 @@ class StepProblem:
         """Weigh multipliers against constraints in the natural maps, see `ContactGroup.weigh`."""
         for g in self.groups:
             g.weigh(factor)
+
+    def pressed(self, z: np.ndarray) -> bool:
+        """Whether any contact carries an impulse."""
+        return any(bool(np.any(z[own[:, g.kernel.layout.at["P_n"]]] > 0)) for g, own, _ in self.members())
 
     def struck(self, z: np.ndarray, factor: float) -> np.ndarray:
         """z with every normal impulse at least `factor` times the speed scale (over the effective mass)."""
@@ -164,36 +184,37 @@ class StepProblem:
             parts.append(rows(z[inputs], g.parameters)[0].ravel())
         return np.bincount(self.flat_rows, np.concatenate(parts), self.size)
 
-    def linearise(self, z: np.ndarray, eps: float) -> tuple[np.ndarray, np.ndarray]:
+    def linearise(self, z: np.ndarray, eps: float) -> tuple[np.ndarray, Jacobian]:
         """All rows and their Jacobian at z."""
-        rows, entries = self.bodies.linearise(z)
-        parts, jacobians = [rows], [entries]
+        rows, momentum = self.bodies.linearise(z)
+        parts, jacobians = [rows], []
         for g, inputs in zip(self.groups, self.gather, strict=True):
             if eps > 0:
                 g.set("eps", eps)
             linear = g.linear if eps == 0 else g.smooth[1]
             rows, entries = linear(z[inputs], g.parameters)
             parts.append(rows.ravel())
-            jacobians.append(entries.ravel())
-        where = self.flat_entries
-        if eps > 0:
-            if self._flat_entries_smooth is None:
-                self._flat_entries_smooth = self._entries(smooth=True)
-            where = self._flat_entries_smooth
+            jacobians.append(entries)
         F = np.bincount(self.flat_rows, np.concatenate(parts), self.size)
-        J = np.bincount(where, np.concatenate(jacobians), self.size**2)
+        if self.pattern is not None:
+            blocks = [
+                p.blocks(g.kernel.sparsity(eps > 0), entries)
+                for p, g, entries in zip(self.pattern.groups, self.groups, jacobians, strict=True)
+            ]
+            return F, Blocks(self.pattern, momentum.copy(), blocks)
+        values = np.concatenate([momentum, *(entries.ravel() for entries in jacobians)])
+        J = np.bincount(self._entries(smooth=eps > 0), values, self.size**2)
         return F, J.reshape(self.size, self.size)
 
     def ends(self, z: np.ndarray) -> dict[int, tuple[np.ndarray, bool]]:
         """Each candidate's geometry unknowns at the end of the step, in metres, and whether it is closed."""
-        found = {}
-        for c, where in zip(self.order, self.contact_slices, strict=True):
-            layout = self.model.pairs[c].kernel.layout
-            u = z[where]
-            geometry = u[: layout.geometry].copy()
-            geometry[layout.at["D"]] *= abs(self.h)
-            pressed = u[layout.at["P_n"]][0] > 0
-            found[c] = (geometry, bool(pressed))
+        found: dict[int, tuple[np.ndarray, bool]] = {}
+        for g, own, members in self.members():
+            layout = g.kernel.layout
+            geometry = z[own[:, : layout.geometry]]
+            geometry[:, layout.at["D"]] *= abs(self.h)
+            pressed = z[own[:, layout.at["P_n"].start]] > 0
+            found.update(zip(members, zip(geometry, pressed.tolist(), strict=True), strict=True))
         return found
 
     def certified(self, z: np.ndarray) -> bool:

@@ -228,7 +228,7 @@ def _check_same(scene: Any, before: Scene) -> None:
 
 def check_overlap(model: Model, solver: EulerStepper, state: State) -> None:
     """Refuse bodies that overlap at the start, by more than the rounding of the user's numbers."""
-    for i in solver.broad.within(state, np.zeros(len(model.pairs))):
+    for i in solver.broad.overlapping(state, OVERLAP):
         pair = model.pairs[i]
         gap = closest(model.placed(state, pair.first), model.placed(state, pair.second)).points.gap
         if gap < -OVERLAP * min(model.size[pair.first], model.size[pair.second]):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.spatial.transform import Rotation
 
 from implicit_geom.model import Model, State
 from implicit_geom.solves import Solves
@@ -93,6 +92,8 @@ def planar(angle: np.ndarray) -> np.ndarray:
 
 def exponential(theta: np.ndarray) -> np.ndarray:
     """The rotation matrices of rotation vectors."""
+    from scipy.spatial.transform import Rotation  # (here: it takes long to import)
+
     return np.asarray(Rotation.from_rotvec(theta.reshape(-1, 3)).as_matrix()).reshape(*theta.shape, 3)
 
 

@@ -4,7 +4,13 @@ from experiments.registry import Registry
 
 REGISTRY = Registry(
     {
+        "agreement": "experiments.benchmarks.agreement",
+        "batch": "experiments.benchmarks.batch",
         "guard": "experiments.benchmarks.guard",
+        "precision": "experiments.benchmarks.precision",
         "robustness": "experiments.benchmarks.robustness",
+        "solvers": "experiments.benchmarks.solvers",
+        "start-up": "experiments.benchmarks.start_up",
+        "step": "experiments.benchmarks.step",
     }
 )

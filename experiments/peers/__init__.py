@@ -3,13 +3,16 @@
 A peer is a module with
 
     settings() -> {name: setting}                    what this version of the peer can run
+    variants() -> {name: setting}                    among which to seek the best for an error
     simulate(body, *, duration, step, setting, record=True) -> PeerRun
+    stepping(body, step, setting) -> Stepping        for times alone
 
 It is imported when it is asked for; one that is not installed is simply not among `installed()`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
@@ -21,6 +24,9 @@ from implicit_geom import Scene, rotation
 
 PACKAGES = {"mujoco": "mujoco", "drake": "pydrake"}  # peer: the package it needs
 MODULES = {"mujoco": "experiments.peers.mujoco_peer", "drake": "experiments.peers.drake_peer"}
+
+# numbers of steps of consecutive pieces of a motion, from its start -> seconds of each piece
+Stepping = Callable[[np.ndarray], np.ndarray]
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,7 @@ from pydrake.multibody.tree import SpatialInertia, UnitInertia
 from pydrake.systems.analysis import Simulator
 from pydrake.systems.framework import DiagramBuilder
 
-from experiments.peers import PeerRun, RollingBody, count_steps, of_the_origin
+from experiments.peers import PeerRun, RollingBody, Stepping, count_steps, of_the_origin
 from implicit_geom import rotation
 
 APPROXIMATIONS = {"tamsi": "kTamsi", "sap": "kSap", "lagged": "kLagged", "similar": "kSimilar"}
@@ -67,6 +67,15 @@ def settings() -> dict[str, Setting]:
     return {"default": Setting(), "stiff": Setting(best, 1e8, 0.0, 0.05)}
 
 
+def variants() -> dict[str, Setting]:
+    """Settings among which the quickest for a given error is to be sought."""
+    best = settings()["stiff"].approximation
+    chosen = [(best, 1e8, v) for v in (0.02, 0.05, 0.1)] + [(best, k, 0.05) for k in (1e6, 1e10)]
+    chosen += [("lagged", 1e8, 0.05)] if best != "lagged" else []
+    named = {f"{a}, {k:.0e} N/m, v_s = {v:g} h": Setting(a, k, 0.0, v) for a, k, v in chosen}
+    return {"as shipped": Setting(), **named}
+
+
 def simulate(
     body: RollingBody, *, duration: float, step: float, setting: Setting, record: bool = True
 ) -> PeerRun:
@@ -86,6 +95,23 @@ def simulate(
     time = step * np.arange(count + 1) if record else np.array([0, duration])
     cost = {"wall_time": wall_time, "steps": count}
     return of_the_origin(body, time, y[:, 4:7], y[:, :4], y[:, 10:13], y[:, 7:10], **cost)
+
+
+def stepping(body: RollingBody, step: float, setting: Setting) -> Stepping:
+    """Times pieces of a motion by `Simulator.AdvanceTo`, unrecorded."""
+    with _quiet():
+        run = _Run(body, step, setting)
+
+    def timed(pieces: np.ndarray) -> np.ndarray:
+        run.start()
+        seconds = np.empty(len(pieces))
+        for i, end in enumerate(np.cumsum(pieces).tolist()):
+            started = clock.perf_counter()
+            run.simulator.AdvanceTo(end * step)
+            seconds[i] = clock.perf_counter() - started
+        return seconds
+
+    return timed
 
 
 class _Run:

@@ -131,7 +131,7 @@ def start(kind: PairKind) -> Block:
 def end(kind: PairKind) -> Block:
     """A pair at the end of stage 1, see `rattle_problem.EndContact`."""
     dim, layout = kind.first.dim, kind.layout
-    vectors = {name: dim for name in ("r1", "r2", "n", "t", "o")}
+    vectors = dict.fromkeys(("r1", "r2", "n", "t", "o"), dim)
     return Block(
         {
             **vectors,
@@ -147,9 +147,9 @@ def end(kind: PairKind) -> Block:
 
 def record(dim: int) -> Block:
     """A contact of a solve in the columns of `solves.contact_dtype`, flags as 0 or 1."""
-    vectors = {name: dim for name in ("point", "normal", "tangent", "binormal", "end_point")}
+    vectors = dict.fromkeys(("point", "normal", "tangent", "binormal", "end_point"), dim)
     numbers = ("gap", "p_n", "p_t", "p_o", "p_r", "v_t", "v_o", "v_r", "impact", "lagged", "slid", "closed")
-    return Block({**vectors, **{name: 1 for name in numbers}})
+    return Block({**vectors, **dict.fromkeys(numbers, 1)})
 
 
 def parameters(kind: PairKind) -> Block:

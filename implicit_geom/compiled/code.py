@@ -18,7 +18,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from implicit_geom.compiled.lowering import DOUBLE, FAST, POINTER, constant, intrinsic, number
+from implicit_geom.compiled.lowering import FAST, POINTER, constant, intrinsic, number
 
 I64 = ir.IntType(64)
 
@@ -40,6 +40,7 @@ class Module:
         target.attributes.add("nounwind")
         if not public:
             target.linkage = "internal"
+            target.attributes.add("noinline")  # inlined loops take long to compile and gain nothing
         code = Code(self, ir.IRBuilder(target.append_basic_block()), target)
         wrapped: list[Any] = []
         for letter, argument in zip(arguments, target.args, strict=True):

@@ -6,28 +6,27 @@ same bodies and pairs and differ in numbers only.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from implicit_geom.broadphase import BroadPhase
 from implicit_geom.closest_points import halfspace_plane
-from implicit_geom.compiled import blocks
+from implicit_geom.compiled import blocks, prediction
 from implicit_geom.compiled.body_functions import body_functions, energies
-from implicit_geom.compiled.library import body_code, march_code, pair_code
-from implicit_geom.compiled.march import EXTRAPOLATION, Numbers, Table
-from implicit_geom.compiled.pair_functions import PairFunctions
-from implicit_geom.compiled.solver import Group, Problem
+from implicit_geom.compiled.engine_group import EngineGroup, fill_table
+from implicit_geom.compiled.library import body_code, march_code
+from implicit_geom.compiled.tables import Group, Numbers, Problem, Table
 from implicit_geom.contact_group import WarmStart
 from implicit_geom.energy import EnergyScale
-from implicit_geom.model import Model, Pair, State
+from implicit_geom.model import Model, State
 from implicit_geom.options import SimulationOptions
 from implicit_geom.pair import flat
+from implicit_geom.steppers.rattle import PARTS as LENGTHS
 
 ALIGNMENT = 64  # bytes
-History = tuple[float, np.ndarray]  # how many of the last solutions are of use, (parts, 3, unknowns)
+History = tuple[float, np.ndarray]  # how many of the last solutions are of use, (PAST, unknowns)
 
 
 @dataclass(frozen=True)
@@ -61,11 +60,11 @@ class Engine:
         self.candidates = candidates
         self.dim, self.lanes = model.dim, lanes
         self.rattle = options.stepper != "implicit-euler"
-        self.parts = 5 if options.stepper == "implicit-rattle-4" else 1
+        self.parts = len(LENGTHS) if options.stepper == "implicit-rattle-4" else 1
         self.velocities = model.dim + model.spins
         self.chunk, self.records = chunk, records
         self._kept: list[np.ndarray] = []  # arrays whose addresses the tables hold
-        self.body = body_code(self.dim, self.lanes)
+        self.body = body_code(self.dim, self.rattle, self.lanes)
         self._march = march_code(self.dim, options.stepper, self.lanes).function("march", 1)
         self.numbers = self._array(len(Numbers))
         self._bodies()
@@ -100,9 +99,10 @@ class Engine:
         derived = blocks.derived(dim)
         self.derived, self.still = self._array(B, derived.size), self._array(B, derived.size)
 
-    def load(self, lane: int, model: Model, broad: BroadPhase) -> None:
-        """Give a lane a scene: everything that no step changes."""
-        self._fill_constants(model, lane)
+    def load(self, lane: int, solver: Any) -> None:
+        """Give a lane the scene of a stepper: everything that no step changes."""
+        model, broad = solver.model, solver.broad
+        self._fill_constants(model, lane, getattr(solver, "scale", None))
         state = model.initial_state()
         at = blocks.derived(self.dim).at["R"]
         for b in set(range(len(model.bodies))) - set(model.moving.tolist()):
@@ -111,12 +111,12 @@ class Engine:
         for g in self.groups:
             g.load(lane, model, broad)
         for k, i in enumerate(self.others):
-            if broad.plane[i]:
+            if model.pairs.against_halfspaces(np.array([i]))[0]:
                 n, offset = halfspace_plane(model.placed(state, model.pairs[i].first))
                 self.planes[k, :, lane] = [1.0, *n, offset]
 
-    def _fill_constants(self, model: Model, lane: int) -> None:
-        scale = EnergyScale(model)
+    def _fill_constants(self, model: Model, lane: int, scale: EnergyScale | None) -> None:
+        scale = scale or EnergyScale(model)
         loads = model.loads(0.0)
         at = self.constant_block.at
         for b in range(len(model.bodies)):
@@ -141,14 +141,14 @@ class Engine:
                 own[at["lowest"]] = scale.lowest[b] if known else 0.0
         self.numbers[Numbers.WEIGHT, lane] = scale.weight
 
-    def _groups(self) -> list[_Group]:
+    def _groups(self) -> list[EngineGroup]:
         """Candidates by kind of pair, as in `StepProblem`."""
         by_kind: dict[int, list[int]] = {}
         for c in self.candidates:
             by_kind.setdefault(id(self.model.pairs[c].kernel), []).append(c)
         found = []
         for members in by_kind.values():
-            found.append(_Group(self, members))
+            found.append(EngineGroup(self, members))
             self.order += members
         return found
 
@@ -160,7 +160,12 @@ class Engine:
         self.nu = self._array(B, nv)
         stages = ["position", "velocity"] if self.rattle else ["euler"]
         problems = [self._problem(scheme) for scheme in stages]
-        self.history = self._array(self.parts, len(EXTRAPOLATION), int(problems[0][Problem.SIZE]))
+        self.history = self._array(prediction.PAST, int(problems[0][Problem.SIZE]))
+        lengths = LENGTHS if self.parts > 1 else (1.0,)
+        weights = self._array(self.parts, prediction.KINDS, prediction.PAST)
+        weights[:] = prediction.weights(lengths)[..., None]
+        layouts = [(g.layout(stages[0]), g.kind.patches) for g in self.groups for _ in g.members]
+        kinds = prediction.kinds(moving.size * nv, layouts)
         others = self._others()
         contacts = len(self.order) * self.record_block.size if self.records else 0
         self.stride = B * (self.state_block.size + nv) + 2 + len(stages) * contacts
@@ -185,10 +190,6 @@ class Engine:
             **others,
             Table.NEAR: self.body.address("near"),
             Table.ADVANCE: self.body.address("advance"),
-            Table.DRIFT: self.body.address("drift"),
-            Table.ENERGIES: self.body.address("energy"),
-            Table.WORK: self.body.address("work"),
-            Table.MODE: self.body.address("mode"),
             Table.NUMBERS: self.numbers,
             Table.STEPS: self.chunk,
             Table.SOLVE_ROWS: self.rows,
@@ -196,8 +197,13 @@ class Engine:
             Table.SCRATCH: self._array(longest),
             Table.RECORDS: int(self.records),
             Table.HISTORY: self.history,
+            Table.WEIGHTS: weights,
+            Table.KINDS: self._whole(kinds),
         }
-        _fill(self.table, entries)
+        if self.rattle:
+            names = {Table.DRIFT: "drift", Table.ENERGIES: "energy", Table.WORK: "work", Table.MODE: "mode"}
+            entries |= {slot: self.body.address(name) for slot, name in names.items()}
+        fill_table(self.table, entries)
 
     @cached_property
     def record_block(self) -> blocks.Block:
@@ -224,9 +230,9 @@ class Engine:
         shift, tolerance = self._array(N), self._array(N)
         tolerance[:] = self.options.tolerance
         tables = np.zeros((max(len(self.groups), 1), len(Group)), np.int64)
-        for g, (gather, scatter), table in zip(self.groups, positions, tables, strict=False):
-            g.fill(table, scheme, gather, scatter, N)
-            own = gather[:, gather.shape[1] - g.layout(scheme).size :]
+        for g, (inputs, rows), table in zip(self.groups, positions, tables, strict=False):
+            g.fill(table, scheme, inputs, rows, N)
+            own = inputs[:, inputs.shape[1] - g.layout(scheme).size :]
             shift[own] = g.functions.shift(scheme)[None, :, None]
         stride = body_functions(self.dim).momentum.size
         sizes = [g.notes[f"linear_{scheme}"] for g in self.groups]
@@ -257,7 +263,7 @@ class Engine:
         }
         table = np.zeros(len(Problem), np.int64)
         self._kept.append(table)
-        return _fill(table, entries)
+        return fill_table(table, entries)
 
     def _others(self) -> dict[Table, Any]:
         """Pairs that are no candidates: bounds on their distance are checked after every solve."""
@@ -310,6 +316,16 @@ class Engine:
         self._march(self.table.ctypes.data)
         return np.asarray(n[Numbers.TAKEN], int)
 
+    def states(self, steps: int) -> dict[str, np.ndarray]:
+        """States at the ends of the first `steps` steps of the last run, (lanes, steps, B, ...) by part."""
+        B, size = len(self.model.bodies), self.state_block.size
+        rows = self.rows[self.parts - 1 : steps * self.parts : self.parts, : B * size]
+        rows = np.moveaxis(rows.reshape(steps, B, size, self.lanes), 3, 0)
+        found = {part: rows[..., where] for part, where in self.state_block.at.items()}
+        if self.dim == 2:
+            found["q"] = found["q"][..., 0]
+        return found
+
     def read(self, lane: int, steps: int) -> Rows:
         """What the last run wrote for a lane in its first `steps` steps."""
         B, nv, at = len(self.model.bodies), self.velocities, self.state_block.at
@@ -334,116 +350,3 @@ class Engine:
             rows[:, used + 1],
             records,
         )
-
-
-class _Group:
-    """The candidate pairs of one kind."""
-
-    def __init__(self, engine: Engine, members: list[int]) -> None:
-        self.engine, self.members = engine, members
-        self.pairs: list[Pair] = [engine.model.pairs[c] for c in members]
-        self.functions = PairFunctions(self.pairs[0].kernel)
-        self.kind = self.functions.kind
-        self.code = pair_code(self.kind, engine.rattle, engine.lanes)
-        self.notes = self.code.notes
-        n, f = len(members), self.functions
-        self.warm, self.next_warm, self.saved_warm = (engine._array(n, f.warm.size) for _ in range(3))
-        self.start, self.end = engine._array(n, f.start.size), engine._array(n, f.end.size)
-        self.records = [engine._array(n, f.record.size) for _ in range(2)]
-        self.modes = engine._array(n)
-        self.constants = engine._array(n, f.constants.size)
-
-    def load(self, lane: int, model: Model, broad: BroadPhase) -> None:
-        """Everything that no step changes."""
-        for i, c in enumerate(self.members):
-            self._fill_constants(model, c, self.constants[i, :, lane], broad)
-
-    def layout(self, scheme: str) -> Any:
-        return replace(self.kind, scheme=scheme).layout
-
-    def _fill_constants(self, model: Model, c: int, own: np.ndarray, broad: BroadPhase) -> None:
-        at, pair = self.functions.constants.at, model.pairs[c]
-        size = min(model.size[pair.first], model.size[pair.second])
-        thickness = min(broad.thickness[pair.first], broad.thickness[pair.second])
-        values = {
-            "L": size if np.isfinite(size) else 1.0,
-            "mu": pair.law.mu,
-            "e": [getattr(pair.law, f"e_{name}") for name in self.kind.components],
-            "com1": model.com[pair.first],
-            "com2": model.com[pair.second],
-            "theta1": model.bodies[pair.first].shape.values,
-            "theta2": model.bodies[pair.second].shape.values,
-            "sign": -1.0 if pair.swapped else 1.0,
-            "restitution": pair.law.restitution,
-            "thin": thickness if np.isfinite(thickness) else 1e300,
-            "tolerance": self.engine.options.tolerance,
-        }
-        for name, value in values.items():
-            own[at[name]] = value
-
-    def fill(self, table: np.ndarray, scheme: str, gather: np.ndarray, scatter: np.ndarray, N: int) -> None:
-        """The group's table for one of the two problems."""
-        engine, notes, layout = self.engine, self.notes[f"linear_{scheme}"], self.layout(scheme)
-        row, column = np.array(notes["row"], int), np.array(notes["column"], int)
-        places = scatter[:, row] * N + gather[:, column]
-        size = blocks.parameters(replace(self.kind, scheme=scheme)).size
-        stage_2 = scheme == "velocity"
-        entries = {
-            Group.COUNT: len(self.members),
-            Group.INPUTS: notes["inputs"],
-            Group.ROWS: notes["rows"],
-            Group.ENTRIES: len(row),
-            Group.OWN: layout.size,
-            Group.POINT: layout.at["r"].stop,
-            Group.LINEAR: self.code.address(f"linear_{scheme}"),
-            Group.PREPARE: self.code.address(f"prepare_{scheme}"),
-            Group.FINISH: self.code.address(f"finish_{scheme}"),
-            Group.GATHER: engine._whole(gather),
-            Group.SCATTER: engine._whole(scatter),
-            Group.PLACES: engine._whole(places),
-            Group.PARAMETERS: engine._array(len(self.members), size),
-            Group.N_PARAMETERS: size,
-            Group.FIRST: engine._whole([p.first for p in self.pairs]),
-            Group.SECOND: engine._whole([p.second for p in self.pairs]),
-            Group.CONSTANTS: self.constants,
-            Group.N_CONSTANTS: self.functions.constants.size,
-            Group.WARM: self.warm,
-            Group.NEXT_WARM: self.next_warm,
-            Group.SAVED_WARM: self.saved_warm,
-            Group.N_WARM: self.functions.warm.size,
-            Group.START: self.start,
-            Group.N_START: self.functions.start.size,
-            Group.END: self.end,
-            Group.N_END: self.functions.end.size,
-            Group.ACTIVE: self.functions.end.at["active"].start if stage_2 else -1,
-            Group.RECORD: self.records[1 if stage_2 else 0],
-            Group.N_RECORD: self.functions.record.size,
-            Group.IMPULSE: layout.at["P_n"].start,
-            Group.MODES: self.modes,
-            Group.SIGN: self.functions.constants.at["sign"].start,
-            Group.ROWS_ALONE: self.code.address(f"rows_{scheme}"),
-        }
-        _fill(table, entries)
-
-    def put(self, lane: int, warm: dict[int, WarmStart], normals: dict[int, np.ndarray]) -> None:
-        at = self.functions.warm.at
-        for i, c in enumerate(self.members):
-            own, start = self.warm[i, :, lane], warm[c]
-            own[at["u"]], own[at["direction"]] = start.unknowns, start.direction
-            own[at["m_c"]], own[at["h"]] = start.m_c, start.h
-            own[at["n"]] = normals.get(c, 0.0)
-
-    def take(self, lane: int, warm: dict[int, WarmStart], normals: dict[int, np.ndarray]) -> None:
-        at = self.functions.warm.at
-        for i, c in enumerate(self.members):
-            own = self.warm[i, :, lane]
-            direction, m_c, h = own[at["direction"]].copy(), own[at["m_c"]], own[at["h"]]
-            warm[c] = WarmStart(own[at["u"]].copy(), direction, float(m_c[0]), float(h[0]))
-            normals[c] = own[at["n"]].copy()
-
-
-def _fill(table: np.ndarray, entries: dict[Any, Any]) -> np.ndarray:
-    """Write numbers, and addresses of arrays, to their slots."""
-    for slot, value in entries.items():
-        table[slot] = value.ctypes.data if isinstance(value, np.ndarray) else value
-    return table

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -13,118 +13,99 @@ from implicit_geom.compiled.engine import Engine
 from implicit_geom.compiled.runner import suits
 from implicit_geom.model import State
 from implicit_geom.options import SimulationOptions
+from implicit_geom.solves import PARTS
 
 LANES = 8  # scenes an engine holds
-CHUNK = 256  # steps between two looks at the other scenes
+CHUNK = 1024  # steps of one call
+ENGINES = 64  # that run in one round
+Key = tuple[Any, ...]
 
 
-def run_lanes(lanes: list[Any], options: SimulationOptions, threads: int, told: Callable[[], None]) -> None:
-    """Take lanes (`batch._Lane`) to their ends, in rounds.
+def run_lanes(lanes: list[Any], options: SimulationOptions, threads: int, told: Callable[[], None]) -> float:
+    """Take lanes (`batch.Lane`) to their ends, in rounds; the time that the steps took, s.
 
     In a round each lane runs as far as it can; then those that left take one step alone.
     """
-    engines = _Engines(options)
     h = options.step
+    idle: dict[Key, list[Engine]] = {}
+    wall_time = 0.0
     for lane in lanes:
         lane.compiled = suits(lane.model, options)
         if lane.compiled:
             lane.solver.widen(lane.state, h)
     with ThreadPoolExecutor(threads) as pool:
-        while True:
-            open_lanes = [lane for lane in lanes if not lane.finished]
-            if not open_lanes:
-                return
-            ready = [lane for lane in open_lanes if lane.left]
-            for _ in pool.map(lambda group: _run_group(engines, group, h), _grouped(ready)):
-                told()
+        while open_lanes := [lane for lane in lanes if not lane.finished]:
+            groups = _grouped([lane for lane in open_lanes if lane.left])
+            for first in range(0, len(groups), ENGINES):
+                held = [_Held(group, options, idle) for group in groups[first : first + ENGINES]]
+                started = time.perf_counter()
+                for _ in pool.map(_Held.run, held):
+                    told()
+                wall_time += time.perf_counter() - started
+                for one in held:
+                    one.release(idle)
+            started = time.perf_counter()
             for lane in open_lanes:
                 if not lane.finished and (lane.stopped or not lane.left):
                     lane.step()
                     lane.solver.history = None
                     if lane.compiled:
                         lane.solver.widen(lane.state, h)
+            wall_time += time.perf_counter() - started
+    return wall_time
 
 
 def _grouped(lanes: list[Any]) -> list[list[Any]]:
-    """Lanes of equal structure and candidates, `LANES` at a time."""
-    by_structure: dict[Any, list[Any]] = {}
+    """Lanes of equal structure, `LANES` at a time."""
+    by_structure: dict[Key, list[Any]] = {}
     for lane in lanes:
         by_structure.setdefault(lane.structure, []).append(lane)
-    return [
-        same[i : i + LANES] for same in by_structure.values() for i in range(0, len(same), LANES)
-    ]
+    return [same[i : i + LANES] for same in by_structure.values() for i in range(0, len(same), LANES)]
 
 
-def _run_group(engines: _Engines, group: list[Any], h: float) -> None:
-    """Run up to `LANES` lanes until each is done or has left."""
-    candidates = sorted({c for lane in group for c in lane.solver.warm})
-    with engines.use(group[0], candidates) as engine:
+class _Held:
+    """A group of lanes in an engine."""
+
+    def __init__(self, group: list[Any], options: SimulationOptions, idle: dict[Key, list[Engine]]) -> None:
+        self.group, self.h = group, options.step
+        candidates = sorted({c for lane in group for c in lane.solver.warm})
+        self.key = (group[0].structure, *candidates)
+        free = idle.get(self.key)
+        if free:
+            self.engine = free.pop()
+        else:
+            self.engine = Engine(group[0].model, LANES, options, candidates, CHUNK, records=False)
         for i in range(LANES):
             lane = group[min(i, len(group) - 1)]
-            lane.solver.know(lane.state, candidates)
-            engine.load(i, lane.model, lane.solver.broad)
             solver = lane.solver
-            engine.put(i, lane.state, solver.warm, solver.broad.normals, solver.history)
-        wanted = np.zeros(LANES)
-        for lane in group:
+            solver.know(lane.state, candidates)
+            self.engine.load(i, solver)
+            self.engine.put(i, lane.state, solver.warm, solver.broad.normals, solver.history)
             lane.stopped = False
+
+    def run(self) -> None:
+        """Run until each lane is done or has left."""
+        engine, group = self.engine, self.group
+        wanted = np.zeros(LANES)
         while True:
             wanted[: len(group)] = [0 if lane.stopped else min(lane.left, CHUNK) for lane in group]
             if not np.any(wanted):
-                break
-            taken = engine.run(wanted, h)
+                return
+            taken = engine.run(wanted, self.h)
+            states = engine.states(int(taken.max()))
             for i, lane in enumerate(group):
-                _keep(engine, i, lane, int(taken[i]), h)
                 lane.stopped |= bool(taken[i] < wanted[i])
-        for i, lane in enumerate(group):
-            lane.solver.warm, normals, lane.solver.history = engine.take(i)
+                first, last = lane.taken + 1, lane.taken + int(taken[i])
+                for part in PARTS:
+                    getattr(lane, part)[first : last + 1] = states[part][i, : int(taken[i])]
+                lane.taken = last
+
+    def release(self, idle: dict[Key, list[Engine]]) -> None:
+        """Give the lanes what their steppers must know, and the engine to others."""
+        for i, lane in enumerate(self.group):
+            lane.state = State(
+                lane.taken * self.h, *(getattr(lane, part)[lane.taken].copy() for part in PARTS)
+            )
+            lane.solver.warm, normals, lane.solver.history = self.engine.take(i)
             lane.solver.broad.normals.update(normals)
-
-
-def _keep(engine: Engine, i: int, lane: Any, taken: int, h: float) -> None:
-    """Copy what a lane did."""
-    if not taken:
-        return
-    rows = engine.read(i, taken)
-    ends = slice(engine.parts - 1, None, engine.parts)
-    where = slice(lane.taken + 1, lane.taken + taken + 1)
-    for part in ("x", "q", "v", "w"):
-        getattr(lane, part)[where] = getattr(rows, part)[ends]
-    lane.taken += taken
-    time = lane.taken * h
-    lane.state = State(time, *(getattr(lane, part)[lane.taken].copy() for part in ("x", "q", "v", "w")))
-
-
-class _Engines:
-    """Engines that are not in use, by structure."""
-
-    def __init__(self, options: SimulationOptions) -> None:
-        self.options = options
-        self._idle: dict[Any, list[Engine]] = {}
-        self._lock = threading.Lock()
-
-    def use(self, lane: Any, candidates: list[int]) -> _Use:
-        return _Use(self, lane, candidates)
-
-
-class _Use:
-    """An engine for as long as a group runs."""
-
-    def __init__(self, engines: _Engines, lane: Any, candidates: list[int]) -> None:
-        self.engines, self.lane, self.candidates = engines, lane, candidates
-        self.key = (lane.structure, tuple(candidates))
-
-    def __enter__(self) -> Engine:
-        with self.engines._lock:
-            idle = self.engines._idle.setdefault(self.key, [])
-            if idle:
-                self.engine = idle.pop()
-            else:
-                self.engine = Engine(
-                    self.lane.model, LANES, self.engines.options, self.candidates, CHUNK, records=False
-                )
-        return self.engine
-
-    def __exit__(self, *_: Any) -> None:
-        with self.engines._lock:
-            self.engines._idle[self.key].append(self.engine)
+        idle.setdefault(self.key, []).append(self.engine)

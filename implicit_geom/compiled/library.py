@@ -10,9 +10,11 @@ from llvmlite import ir
 
 from implicit_geom.compiled.body_functions import body_functions
 from implicit_geom.compiled.lowering import lower
-from implicit_geom.compiled.march import Layout, emit_march
+from implicit_geom.compiled.march import emit_march
 from implicit_geom.compiled.objects import Code, load
-from implicit_geom.compiled.pair_functions import PairFunctions, shared_functions
+from implicit_geom.compiled.pair_functions import PairFunctions
+from implicit_geom.compiled.parts import Layout
+from implicit_geom.compiled.shared_functions import shared_functions
 from implicit_geom.kernel import pair_kernel
 from implicit_geom.pair import PairKind
 
@@ -27,13 +29,15 @@ def pair_code(kind: PairKind, rattle: bool, lanes: int) -> Code:
     return load(f"pair {kind.key!r} rattle={rattle} lanes={lanes}", make)
 
 
-def body_code(dim: int, lanes: int) -> Code:
-    """The functions of a body, and those that all pairs share."""
+def body_code(dim: int, rattle: bool, lanes: int) -> Code:
+    """The functions of a body, and those that all pairs share; only those that the stepper calls."""
+    others = ("euler",) if rattle else ("position", "velocity", "drift", "energy", "work", "mode")
 
     def make() -> tuple[ir.Module, dict[str, Any]]:
-        return _lowered("body", {**body_functions(dim).functions, **shared_functions(dim)}, lanes)
+        functions = {**body_functions(dim).functions, **shared_functions(dim)}
+        return _lowered("body", {n: f for n, f in functions.items() if not n.endswith(others)}, lanes)
 
-    return load(f"body dim={dim} lanes={lanes}", make)
+    return load(f"body dim={dim} rattle={rattle} lanes={lanes}", make)
 
 
 def march_code(dim: int, stepper: str, lanes: int) -> Code:

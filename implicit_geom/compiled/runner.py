@@ -26,6 +26,7 @@ def suits(model: Model, options: SimulationOptions) -> bool:
         options.stepper in FORMS
         and options.friction_residual != "fritz-john"  # its rows are singular where a contact opens
         and model.scene.constant_loads
+        and model.moving.size * (model.dim + model.spins) <= LARGEST
         and all(model.bodies[b].shape.bounded for b in model.moving)
     )
 
@@ -59,7 +60,7 @@ class Runner:
         solver.broad.normals.update(normals)
         times = np.concatenate([[state.time], ends[: taken - 1]])
         solves = _solves(self.model, engine, rows, times, step, self.options)
-        steps = _steps(engine, solves, ends[:taken], step, self.options, wall_time)
+        steps = _steps(engine, solves, ends[:taken], self.options, wall_time)
         last = State(float(ends[taken - 1]), *(getattr(solves, part)[-1].copy() for part in PARTS))
         return last, solves, steps
 
@@ -91,7 +92,7 @@ class Runner:
         parts = 5 if self.options.stepper == "implicit-rattle-4" else 1
         chunk = int(np.clip(MEMORY // (8 * width * parts), 16, LONGEST))
         engine = Engine(self.model, 1, self.options, candidates, chunk)
-        engine.load(0, self.model, self.solver.broad)
+        engine.load(0, self.solver)
         return engine
 
 
@@ -141,7 +142,6 @@ def _steps(
     engine: Engine,
     solves: Solves,
     ends: np.ndarray,
-    step: int,
     options: SimulationOptions,
     wall_time: float,
 ) -> np.ndarray:
@@ -160,4 +160,3 @@ def _steps(
         steps[name] = np.nan
     steps["wall_time"] = wall_time
     return steps
-

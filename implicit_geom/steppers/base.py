@@ -1,13 +1,16 @@
 """What every implicit stepper needs: candidate pairs, warm starts, and ways to look for a solution.
 
 A solve is tried warm; where the Newton core finds nothing it starts again from other points and then
-follows the smoothing path (`Stepper._starts` lists them in order).
+follows the smoothing path (`Stepper._starts` lists them in order). Steps with many contacts are solved in
+proximal rounds instead.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
+from itertools import islice
 from typing import Generic, TypeVar, cast
 
 import numpy as np
@@ -17,8 +20,9 @@ from implicit_geom.contact_group import WarmStart
 from implicit_geom.distance import closest
 from implicit_geom.errors import SimulationError
 from implicit_geom.model import Model, Pair, State
-from implicit_geom.newton import NewtonOptions, Solution, follow_path, solve
+from implicit_geom.newton import DENSE, NewtonOptions, Solution, follow_path, solve
 from implicit_geom.problem import StepProblem
+from implicit_geom.rounds import ways
 from implicit_geom.steppers.solve import Failure
 
 MAX_HALVINGS = 20  # a millionth of the step: room for a bullet and a plate
@@ -117,12 +121,19 @@ class Stepper:
     ) -> Iterator[Callable[[], tuple[Solution, str]]]:
         """Ways to look for a solution, cheapest first; without `thorough` the smoothing path is left out."""
         yield lambda: (solve(problem, z0, self.options, damped=False), "converged")
+        large = problem.size > DENSE
+        rounds = ways(problem, z0, self.options)
+        if large and problem.pressed(z0):
+            yield from (partial(_continued, way) for way in islice(rounds, 1))
         # a contact that jumps along an edge or across a face: let the multipliers' signs decide;
         # in an impact the impulse must be of the right order for the contact point to be found
         problem.weigh(JUMP)
         yield lambda: (solve(problem, z0, self.options, damped=False), "converged")
         yield lambda: (solve(problem, problem.struck(z0, IMPACT), self.options, damped=False), "converged")
         problem.weigh(1.0)
+        if large:
+            yield from (partial(_continued, way) for way in rounds)
+            return
         # closest points at the pose expected, where a body turns far within the step
         turned = self._placed_at(problem, state, h, z0)
         yield lambda: (solve(problem, turned, self.options), "converged")
@@ -133,6 +144,8 @@ class Stepper:
         yield lambda: (follow_path(problem, z1, self.options), "continued")
         problem.weigh(JUMP)
         yield lambda: (follow_path(problem, problem.struck(z1, IMPACT), self.options), "continued")
+        problem.weigh(1.0)
+        yield from (partial(_continued, way) for way in rounds)
 
     def _placed_at(self, problem: StepProblem, state: State, h: float, z0: np.ndarray) -> np.ndarray:
         """z0 with the closest points at the pose that its velocities lead to.
@@ -198,3 +211,7 @@ class Stepper:
         nu = np.zeros((len(m.bodies), problem.velocities))
         nu[m.moving] = z[: m.moving.size * problem.velocities].reshape(m.moving.size, -1)
         return nu
+
+
+def _continued(way: Callable[[], Solution]) -> tuple[Solution, str]:
+    return way(), "continued"

@@ -120,7 +120,7 @@ class EulerStepper(VelocityStage):
             at = g.kernel.layout.at
             names = {n: f"end_{n}" if at_start else n for n in ("r1", "r2", "n", "t", "o")}
             for i, c in enumerate(members):
-                pair, u = g.pairs[i], z[own[i]].copy()
+                pair, u = self.model.pairs[c], z[own[i]].copy()
                 r1, r2, n, t, o = (seen[names[name]][i] for name in ("r1", "r2", "n", "t", "o"))
                 gap, p_n = float(seen["gap"][i, 0]), float(seen["p_n"][i, 0])
                 self.broad.normals[c] = n.copy()

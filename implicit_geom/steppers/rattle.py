@@ -56,7 +56,7 @@ class RattleStepper(EulerStepper):
         super().__init__(model, tolerance, options)
         self.guard = guard
         self.scale = EnergyScale(model)
-        self.patches = any(pair.kernel.kind.patches for pair in model.pairs)
+        self.patches = model.pairs.may_have_patches
 
     def step(self, state: State, h: float) -> Attempt:
         """Advance by h, otherwise than in one step where the guard demands it."""

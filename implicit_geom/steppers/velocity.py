@@ -18,7 +18,7 @@ import numpy as np
 from implicit_geom.energy import kinetic
 from implicit_geom.ledger import step_ledger
 from implicit_geom.model import State
-from implicit_geom.newton import Solution, follow_path, solve
+from implicit_geom.newton import DENSE, Solution, follow_path, solve
 from implicit_geom.rattle_problem import (
     EndContact,
     Start,
@@ -27,6 +27,7 @@ from implicit_geom.rattle_problem import (
     point_velocity,
     with_velocities,
 )
+from implicit_geom.rounds import ways
 from implicit_geom.steppers.base import Stepper
 from implicit_geom.steppers.closed import IMPACT_SPEED, SLAP, contact_record
 from implicit_geom.steppers.solve import VELOCITY, ContactRecord, Failure, Solve
@@ -158,7 +159,9 @@ class VelocityStage(Stepper):
         still = z0.copy()
         still[problem.bodies.size :] = 0.0
         yield lambda: solve(problem, still, self.options)
-        yield lambda: follow_path(problem, z0, self.options)
+        if problem.size <= DENSE:
+            yield lambda: follow_path(problem, z0, self.options)
+        yield from ways(problem, z0, self.options)
 
     def _slapped(self, c: int, before: Start, last: EndContact, start: State, end: State, h: float) -> bool:
         """Whether a contact that was closed jumped to another part of the body: an edge that falls flat."""

@@ -157,6 +157,7 @@ CASES = {
         lambda: on_ground(shapes.cone(0.4, 0.9), position=(0, 0, 0.7), orientation=TILTED),
         steps=100,
         share=0.3,
+        options={"tolerance": 1e-12},  # (its point on a line or a face is known to the tolerance)
     ),
     "superellipsoid p = 10": Case(
         lambda: on_ground(
@@ -207,7 +208,7 @@ CASES = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_a_compiled_step_is_the_steppers_own(name: str) -> None:
-    """Every step that compiled code takes agrees with the stepper's, and most steps are taken."""
+    """Every step that compiled code takes agrees with the stepper's own, and most are taken by it."""
     case = CASES[name]
     with compared() as found:
         simulate(case.build(), duration=case.steps * case.h, step=case.h, progress=False, **case.options)
@@ -271,7 +272,7 @@ def test_the_switch_leaves_all_steps_to_the_stepper(monkeypatch: pytest.MonkeyPa
 
 def test_a_large_system_is_left_to_the_stepper(monkeypatch: pytest.MonkeyPatch) -> None:
     """Above LARGEST unknowns no engine is made; the run is the stepper's own."""
-    monkeypatch.setattr(runner, "LARGEST", 5)
+    monkeypatch.setattr(runner, "LARGEST", 10)
     with compared() as found:
         simulate(egg(), duration=0.1, step=0.01, progress=False)
     assert (found.compiled, found.own) == (0, 10)

@@ -18,7 +18,8 @@ from implicit_geom.compiled import lowering
 from implicit_geom.compiled.code import Module
 from implicit_geom.compiled.lowering import lower
 from implicit_geom.compiled.objects import Code
-from implicit_geom.compiled.solver import Problem, emit_solver
+from implicit_geom.compiled.solver import emit_solver
+from implicit_geom.compiled.tables import Problem
 
 WIDTHS = (1, 4, 8)
 SPECIAL = (0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 3.0, 1e-300, 1e300, -1e300, math.inf, -math.inf, math.nan)

@@ -1,0 +1,135 @@
+"""Tables of whole numbers and addresses through which the compiled code finds everything."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class Problem(IntEnum):
+    """Slots of the table that describes a system of equations; addresses unless a comment says otherwise."""
+
+    BODIES = 0  # number of moving bodies
+    SIZE = 1  # number of unknowns
+    GROUPS = 2  # number of groups
+    GROUP_TABLES = 3
+    MOMENTUM = 4  # function
+    MOMENTUM_PARAMETERS = 5
+    MOMENTUM_STRIDE = 6  # number of parameters
+    PREPARE = 7  # function
+    Z = 8
+    F = 9
+    J = 10
+    DZ = 11
+    TRIAL = 12
+    SHIFT = 13
+    TOLERANCE = 14
+    INPUTS = 15
+    ROWS = 16
+    ENTRIES = 17
+    REPORT = 18  # out: measure, iterations, largest row
+    H = 19  # step of the solve
+    MOMENTUM_ROWS = 20  # function: rows alone
+    PIVOTS = 21
+    SWAPS = 22
+
+
+class Group(IntEnum):
+    """Slots of the table of a group of contacts of one kind."""
+
+    COUNT = 0
+    INPUTS = 1  # numbers of inputs, rows, Jacobian entries, own unknowns, of which contact point
+    ROWS = 2
+    ENTRIES = 3
+    OWN = 4
+    POINT = 5
+    LINEAR = 6  # functions
+    PREPARE = 7
+    FINISH = 8
+    GATHER = 9  # positions of inputs in z, of rows in F, of entries in J
+    SCATTER = 10
+    PLACES = 11
+    PARAMETERS = 12
+    N_PARAMETERS = 13
+    FIRST = 14  # bodies
+    SECOND = 15
+    CONSTANTS = 16
+    N_CONSTANTS = 17
+    WARM = 18
+    NEXT_WARM = 19
+    SAVED_WARM = 20
+    N_WARM = 21
+    START = 22
+    N_START = 23
+    END = 24
+    N_END = 25
+    ACTIVE = 26  # place of `active` in END, or -1 where every contact takes part
+    RECORD = 27
+    N_RECORD = 28
+    IMPULSE = 29  # place of P_n among the own unknowns
+    MODES = 30  # of the first part of a step
+    SIGN = 31  # place of `sign` in CONSTANTS
+    ROWS_ALONE = 32  # function
+
+
+class Table(IntEnum):
+    """Slots of the main table; addresses unless a comment says otherwise."""
+
+    BODIES = 0  # number of all bodies
+    MOVING_COUNT = 1
+    MOVING = 2  # bodies that move
+    STATE = 3
+    NEXT = 4
+    SAVED = 5
+    CONSTANTS = 6
+    DERIVED = 7
+    STILL = 8  # derived quantities of stage 2
+    FREE = 9
+    PRESSED = 10
+    NU = 11  # velocities that move the bodies, (B, velocities)
+    ENERGY = 12  # (B, energies)
+    STAGE_1 = 13  # problems
+    STAGE_2 = 14
+    OTHERS_COUNT = 15  # pairs that are no candidates
+    OTHERS_FIRST = 16
+    OTHERS_SECOND = 17
+    OTHERS_PLANE = 18
+    NEAR = 19  # functions
+    ADVANCE = 20
+    DRIFT = 21
+    ENERGIES = 22
+    WORK = 23
+    MODE = 24
+    NUMBERS = 25  # see Numbers
+    STEPS = 26  # steps to take
+    SOLVE_ROWS = 27  # out, a row a solve: states, velocities, records, see `_Emit.write`
+    SOLVE_STRIDE = 28
+    SCRATCH = 29
+    RECORDS = 30  # 1 where the records of contacts are wanted
+    HISTORY = 31  # the last solutions
+    WEIGHTS = 32  # of `prediction`
+    KINDS = 33  # of the unknowns
+
+
+class Numbers(IntEnum):
+    """Places of the numbers that change from solve to solve, one a lane."""
+
+    H = 0  # of the solve
+    STEP = 1  # of the whole step
+    LEFT = 2  # 1 where the lane has left
+    TAKEN = 3  # steps taken
+    WANTED = 4  # steps to take
+    GUARD = 5
+    WEIGHT = 6
+    OVERLAP = 7
+    GAIN = 8
+    ABOVE = 9
+    STEADY = 10
+    TROUBLE = 11  # anything that makes the lane leave
+    ITERATIONS = 12
+    RESIDUAL = 13
+    ROUNDING = 14
+    ABOVE_START = 15
+    SHARE = 16  # of the guard's tolerance that the step may use
+    REMAINDER = 17
+    SPEED = 18
+    KNOWN = 19  # how many of the solutions in HISTORY are of use

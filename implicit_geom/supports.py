@@ -1,0 +1,78 @@
+"""Support functions of many bodies at once, and which of many spheres meet."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.spatial import cKDTree
+
+from implicit_geom.contact_geometry import is_halfspace
+from implicit_geom.model import Model, State
+from shapes.planar import Ellipse
+from shapes.shape import Shape
+from shapes.spatial import Ellipsoid
+
+
+class Supports:
+    """How far the bodies of a model extend along given directions."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        B, dim = len(model.bodies), model.dim
+        self.axes = np.zeros((B, dim))  # of ellipses and ellipsoids
+        self.planes_B = np.zeros((B, dim + 1))  # normal and offset of half-spaces, shape's frame
+        self.other = np.full(B, -1)  # any other shape, by number
+        self.shapes: list[Shape] = []
+        known: dict[Shape, int] = {}
+        for i, b in enumerate(model.bodies):
+            if isinstance(b.shape, Ellipse | Ellipsoid):
+                self.axes[i] = b.shape.axes
+            elif is_halfspace(b.shape):
+                self.planes_B[i] = b.shape.values
+            else:
+                self.other[i] = known.setdefault(b.shape, len(known))
+        self.shapes = list(known)
+
+    def __call__(self, state: State, bodies: np.ndarray, n: np.ndarray) -> np.ndarray:
+        """max n . x over each of the bodies, world frame; (K,)."""
+        R = state.R[bodies]
+        local = np.einsum("kji,kj->ki", R, n)
+        values = np.linalg.norm(self.axes[bodies] * local, axis=1)
+        other = self.other[bodies]
+        for s in np.unique(other[other >= 0]):
+            chosen = other == s
+            values[chosen] = self.shapes[s].support_value(local[chosen])
+        centre = np.einsum("ki,ki->k", n, state.x[bodies])
+        return np.asarray(centre + values - np.einsum("ki,ki->k", local, self.model.com[bodies]))
+
+    def planes(self, state: State, bodies: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """World normals and offsets of half-spaces {n . x <= offset}."""
+        own = self.planes_B[bodies]
+        n = np.einsum("kij,kj->ki", state.R[bodies], own[:, :-1])
+        shift = np.einsum("ki,ki->k", own[:, :-1], self.model.com[bodies])
+        return n, own[:, -1] + np.einsum("ki,ki->k", n, state.x[bodies]) - shift
+
+
+def spheres_that_meet(x: np.ndarray, radius: np.ndarray, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """All i < j of `chosen` with |x_i - x_j| <= radius_i + radius_j, and perhaps some more.
+
+    Spheres are sorted by size, a factor of two a class, so that few large ones do not make the search
+    for small ones a search among all.
+    """
+    size = np.frexp(np.maximum(radius[chosen], 1e-300))[1]
+    trees = []
+    for k in np.unique(size):
+        members = chosen[size == k]
+        trees.append((members, cKDTree(x[members]), float(radius[members].max())))
+    first, second = [np.zeros(0, int)], [np.zeros(0, int)]
+    for k, (members, tree, largest) in enumerate(trees):
+        found = tree.query_pairs(2 * largest, output_type="ndarray")
+        first.append(members[found[:, 0]])
+        second.append(members[found[:, 1]])
+        for more, other, extent in trees[k + 1 :]:
+            near = tree.sparse_distance_matrix(other, largest + extent, output_type="ndarray")
+            first.append(members[near["i"]])
+            second.append(more[near["j"]])
+    i, j = np.concatenate(first), np.concatenate(second)
+    close = np.linalg.norm(x[j] - x[i], axis=1) <= radius[i] + radius[j]
+    i, j = i[close], j[close]
+    return np.minimum(i, j), np.maximum(i, j)

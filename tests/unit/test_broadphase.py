@@ -1,0 +1,142 @@
+"""Pairs are numbered once and made on demand; near pairs are found without looking at all of them."""
+
+from __future__ import annotations
+
+import time
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+import shapes
+from implicit_geom import Scene, broadphase
+from implicit_geom.broadphase import BroadPhase
+from implicit_geom.errors import SceneError
+from implicit_geom.model import Model, State
+from implicit_geom.supports import Supports, spheres_that_meet
+
+
+def crowd(count: int, seed: int = 0) -> Scene:
+    """Ellipsoids and boxes of many sizes, some fixed, over two half-spaces."""
+    rng = np.random.default_rng(seed)
+    scene = Scene()
+    scene.add("floor", shapes.halfspace((0, 0, 1)), fixed=True)
+    for k in range(count):
+        a = 0.02 * 2.0 ** rng.integers(0, 5)
+        shape = shapes.ellipsoid(a, 0.7 * a, 0.5 * a) if k % 2 else shapes.box(a, a, 0.5 * a)
+        mass = {"fixed": True} if k % 7 == 3 else {"mass": 1.0}
+        place = rng.uniform(0.5, 2.5, 3)
+        scene.add(f"b{k}", shape, position=place, orientation=rng.normal(size=4), **mass)
+    scene.add("wall", shapes.halfspace((1, 0, 0)), fixed=True)
+    scene.friction(mu=0.4)
+    scene.friction("b1", "b4", mu=0.1)
+    return scene
+
+
+def test_pairs_are_numbered_in_order() -> None:
+    """Pair c is the c-th of all (i, j), i < j, without two fixed bodies; half-spaces come first."""
+    model = Model(crowd(20))
+    fixed = [b.fixed for b in model.bodies]
+    wanted = [(i, j) for i, j in combinations(range(len(fixed)), 2) if not (fixed[i] and fixed[j])]
+    assert len(model.pairs) == len(wanted)
+    i, j = model.pairs.ends(np.arange(len(wanted)))
+    assert list(zip(i.tolist(), j.tolist(), strict=True)) == wanted
+    assert np.array_equal(model.pairs.number(i, j), np.arange(len(wanted)))
+    for c, (i, j) in enumerate(wanted):
+        pair = model.pairs[c]
+        wall = model.bodies[j].shape.kind == "halfspace"
+        assert (pair.first, pair.second, pair.swapped) == ((j, i, True) if wall else (i, j, False))
+        assert pair.law == model.scene.pair_friction(model.names[i], model.names[j])
+        assert pair.kernel.kind.first.structure == model.bodies[pair.first].shape.structure
+        assert pair.kernel.kind.moves == (not fixed[pair.first], not fixed[pair.second])
+    assert model.pairs[3] is model.pairs[3]
+    with pytest.raises(IndexError):
+        model.pairs[len(wanted)]
+
+
+def test_laws_attached_to_a_body() -> None:
+    """The default law attached to a body holds for its pairs, others lose the direction."""
+    scene = Scene()
+    for k in range(4):
+        scene.add(f"s{k}", shapes.sphere(0.1), mass=1.0, position=(k, 0, 0))
+    scene.friction(mu=0.3, direction=(0, 0, 1), frame="s1")
+    scene.friction("s2", "s3", mu=0.2, direction=(1, 0, 0), frame="s3")
+    model = Model(scene)
+    for i, j in combinations(range(4), 2):
+        pair = model.pairs[int(model.pairs.number(i, j))]
+        assert pair.law == scene.pair_friction(f"s{i}", f"s{j}")
+        attached = {(0, 1): "second", (1, 2): "first", (1, 3): "first", (2, 3): "second"}
+        assert pair.kernel.kind.frame == attached.get((i, j), "free")
+
+
+def test_first_wrong_pair_is_named() -> None:
+    """A wrong law is refused when the model is made, though no pair was asked for."""
+    scene = crowd(5)
+    scene.friction("b0", "b1", e_t=0.5)
+    with pytest.raises(SceneError, match=r"friction\(b0, b1\)"):
+        Model(scene)
+    scene = crowd(5)
+    scene.add("roof", shapes.halfspace((0, 0, -1)), mass=1.0, com=(0, 0, 0), inertia=(1, 1, 1))
+    with pytest.raises(SceneError, match="'floor' and 'roof' are both unbounded"):
+        Model(scene)
+
+
+def test_spheres_that_meet_against_all_pairs() -> None:
+    """The search by trees finds the pairs that comparing all of them finds, sizes from 1 to 1000."""
+    rng = np.random.default_rng(1)
+    for dim in (2, 3):
+        x, radius = rng.uniform(size=(300, dim)), 1e-3 * 10.0 ** rng.uniform(0, 3, 300) / 4
+        chosen = np.flatnonzero(rng.uniform(size=300) < 0.9)
+        found = set(zip(*(k.tolist() for k in spheres_that_meet(x, radius, chosen)), strict=True))
+        wanted = {
+            (i, j)
+            for i, j in combinations(chosen.tolist(), 2)
+            if np.linalg.norm(x[i] - x[j]) <= radius[i] + radius[j]
+        }
+        assert len(wanted) > 100
+        assert found == wanted
+
+
+def test_supports_of_many_bodies() -> None:
+    """Support values of many bodies at once are those of each body."""
+    model = Model(crowd(12))
+    state, supports = model.initial_state(), Supports(model)
+    rng = np.random.default_rng(2)
+    bounded = np.flatnonzero(np.isfinite(model.reach))
+    n = rng.normal(size=(len(bounded), 3))
+    n /= np.linalg.norm(n, axis=1)[:, None]
+    for b, direction, value in zip(bounded, n, supports(state, bounded, n), strict=True):
+        assert abs(model.placed(state, b).support(direction[None])[0] @ direction - value) < 1e-12
+
+
+def test_tree_and_all_pairs_give_the_same_candidates(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Candidates, wider candidates and missed pairs do not depend on how near pairs are found."""
+    model = Model(crowd(60))
+    state = model.initial_state()
+    rng = np.random.default_rng(3)
+    nu = np.zeros((len(model.bodies), 6))
+    nu[model.moving] = rng.normal(size=(model.moving.size, 6))
+    state = State(0.0, state.x, state.q, nu[:, :3], nu[:, 3:])
+    found = []
+    for few in (10**9, 0):
+        monkeypatch.setattr(broadphase, "FEW", few)
+        broad = BroadPhase(model)
+        loads = model.loads(0.0)
+        chosen = broad.candidates(state, 0.02, loads)
+        found.append([chosen, broad.around(state, 0.02, loads), broad.missed(state, 3 * nu, 0.02, chosen)])
+    assert found[0] == found[1]
+    assert all(len(some) > 5 for some in found[0])
+
+
+def test_five_thousand_discs_are_ready_soon() -> None:
+    """Making the model of 5,000 discs and looking for overlaps takes no time that grows with all pairs."""
+    scene = Scene(dim=2)
+    scene.add("floor", shapes.halfplane((0, 1)), fixed=True)
+    for k in range(5000):
+        scene.add(f"d{k}", shapes.disc(0.05), mass=1.0, position=(0.1 * (k % 70), 0.05 + 0.1 * (k // 70)))
+    started = time.perf_counter()
+    model = Model(scene)
+    broad = BroadPhase(model)
+    assert broad.overlapping(model.initial_state(), 1e-8) == []
+    assert time.perf_counter() - started < 2.0
+    assert len(model.pairs._made) == 0
