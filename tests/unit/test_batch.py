@@ -11,7 +11,7 @@ import pytest
 import shapes
 from implicit_geom import Scene, SceneError, simulate
 from implicit_geom.batch import Batch, simulate_batch
-from implicit_geom.compiled import SWITCH
+from implicit_geom.compiled import SWITCH, lanes
 from implicit_geom.options import AVAILABLE
 from implicit_geom.values import variants
 from shapes import ShapeError
@@ -97,8 +97,12 @@ def bouncing(egg: Scene) -> dict[str, Any]:
     }
 
 
-def test_scenes_that_bounce_leave_the_others_alone(egg: Scene) -> None:
+@pytest.mark.parametrize("chunk", [lanes.CHUNK, 8])
+def test_scenes_that_bounce_leave_the_others_alone(
+    chunk: int, egg: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Own steps of some lanes: the others are as in a batch without them, and take no own steps more."""
+    monkeypatch.setattr(lanes, "CHUNK", chunk)
     options: dict[str, Any] = {"duration": 0.5, "step": 0.01, "threads": 1, "progress": False}
     values = bouncing(egg)
     smooth = np.flatnonzero(np.array(values["friction.restitution"]) == 0)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import casadi as ca
 import numpy as np
 import pytest
 from test_restart import assert_identical
@@ -14,8 +15,11 @@ from test_restart import assert_identical
 import shapes
 from experiments.benchmarks.agreement import BOUND, compared
 from implicit_geom import Scene, Trajectory, simulate
-from implicit_geom.compiled import SWITCH, available, runner
+from implicit_geom.compiled import SWITCH, available, blocks, runner
+from implicit_geom.compiled.engine import Engine
+from implicit_geom.compiled.pair_functions import PairFunctions
 from implicit_geom.contact_group import WarmStart
+from implicit_geom.distance import closest
 from implicit_geom.model import Model
 from implicit_geom.options import AVAILABLE, SimulationOptions
 from implicit_geom.solver_state import Memory, restore
@@ -375,6 +379,15 @@ def stopping() -> Scene:
     return on_ground(shapes.box(0.4, 0.4, 0.1), position=(0, 0, 0.1), velocity=(1.0, 0.2, 0))
 
 
+def struck_while_sliding() -> Scene:
+    """A blow from above presses a sliding body so hard that its slip would turn round within the step."""
+    scene = on_ground(
+        shapes.ellipsoid(0.4, 0.4, 0.2), position=(0, 0, 0.2), velocity=(1, 0, 0), friction={"mu": 0.6}
+    )
+    scene.add("hammer", shapes.sphere(0.2), mass=1.0, position=(0, 0, 0.7), velocity=(0, 0, -6))
+    return scene
+
+
 def spinning_egg() -> Scene:
     """A fast egg that rises: a step of RATTLE gains and loses energy."""
     return on_ground(
@@ -418,6 +431,9 @@ TRAPS = {
         steps=40,
         own=20,
         options={"energy_guard": 1e-4},
+    ),
+    "blow on a sliding body": Trap(
+        struck_while_sliding, lambda r: np.diff(r.energy).max() < 1e-2 * r.energy.max(), steps=20
     ),
     "end of sliding": Trap(
         stopping,
@@ -558,3 +574,51 @@ def test_a_load_beyond_all_bounds(force: float, stepper: str, monkeypatch: pytes
     ours = outcome()
     monkeypatch.setenv(SWITCH, "0")
     assert ours == outcome()
+
+
+def test_a_motion_that_crosses_is_always_looked_at() -> None:
+    """Wherever the broad phase finds a crossing, the compiled bound refuses to rule one out.
+
+    A small ball and a rod on straight paths, with the closest points at both ends of the step.
+    """
+    scene = Scene(gravity=(0, 0, 0))
+    scene.add("rod", shapes.capsule(0.05, 0.4), fixed=True)
+    scene.add("ball", shapes.sphere(0.05), mass=1.0, position=(0.3, 0, 0))
+    model = Model(scene)
+    solver = make_stepper(model, SimulationOptions(1.0, 0.01))
+    functions = PairFunctions(model.pairs[0].kernel)
+    c, info = functions.constants.symbol("c"), functions.start.symbol("start")
+    bodies = [blocks.constants(3).symbol(f"k{i}") for i in (1, 2)]
+    gap, n, closed, nu = ca.SX.sym("gap"), ca.SX.sym("n", 3), ca.SX.sym("closed"), ca.SX.sym("nu", 6)
+    flag = functions._may_cross(gap, n, info, closed > 0, [ca.SX.zeros(6), nu], bodies, c, ca.SX(1.0))
+    may_cross = ca.Function(
+        "may_cross", [gap, n, closed, nu, info.value, bodies[0].value, bodies[1].value, c.value], [flag]
+    )
+    engine = Engine(model, 1, SimulationOptions(1.0, 1.0), [0], 1)
+    engine.load(0, model, solver.broad)
+    constants, pair = engine.constants[:, :, 0], engine.groups[0].constants[0, :, 0]
+    rng = np.random.default_rng(4)
+    crossed = ruled_out = 0
+    for _ in range(100):
+        x, y = rng.uniform(-0.4, 0.4, (2, 3))
+        x *= 0.15 / np.linalg.norm(x) * rng.uniform(1, 3) if rng.random() < 0.7 else 1.0
+        state = model.initial_state()
+        state = replace(state, x=np.array([np.zeros(3), x]))
+        after = replace(state, x=np.array([np.zeros(3), y]))
+        first, last = (closest(model.placed(s, 0), model.placed(s, 1)) for s in (state, after))
+        if min(first.points.gap, last.points.gap) < 0:
+            continue
+        motion = np.zeros((2, 6))
+        motion[1, :3] = y - x
+        solver.broad.normals.pop(0, None)
+        length = float(np.linalg.norm(y - x))
+        crosses = solver.broad._crosses(0, state, motion, 1.0, length, last.unknowns, False)
+        start = np.zeros(functions.start.size)
+        start[functions.start.at["gap"]] = first.points.gap
+        start[functions.start.at["n"]] = first.points.normal
+        refused = may_cross(last.points.gap, last.points.normal, 0, motion[1], start, *constants, pair)
+        assert float(refused) == 1.0 or not crosses
+        crossed += crosses
+        ruled_out += float(refused) == 0.0
+    assert crossed > 10
+    assert ruled_out > 10

@@ -140,6 +140,7 @@ def random_function(seed: int) -> ca.Function:
             ca.if_else(a < b, b, c),
             (a <= c) + ca.sin(b),
             ca.if_else(ca.logic_and(a > 0, ca.logic_not(b > c)), a, -c),
+            ca.if_else(a, ca.logic_not(b), c),  # (numbers as conditions)
             ca.fmax(a, ca.fmin(b, c)),
             ca.sqrt(ca.fabs(a)) * ca.sign(b),
             ca.exp(-(a**2)) + ca.atan2(b, 1 + c**2),
@@ -295,6 +296,8 @@ def matrices(kind: str, n: int, count: int) -> np.ndarray:
     if kind == "permuted":
         for k in range(count):
             A[:, :, k] = np.diag(rng.uniform(1, 2, n))[rng.permutation(n)]
+    if kind == "small diagonal":
+        A[np.arange(n), np.arange(n)] *= 1e-13 if n > 1 else 1.0
     if kind == "saddle":
         # like the equations of a contact: a zero block on the diagonal
         m = n // 3
@@ -303,7 +306,9 @@ def matrices(kind: str, n: int, count: int) -> np.ndarray:
     return A
 
 
-@pytest.mark.parametrize("kind", ["random", "badly scaled", "scaled columns", "permuted", "saddle"])
+@pytest.mark.parametrize(
+    "kind", ["random", "badly scaled", "scaled columns", "permuted", "small diagonal", "saddle"]
+)
 @pytest.mark.parametrize("n", SIZES)
 def test_linear_systems_are_solved_as_numpy_solves_them(kind: str, n: int, solver: tuple[int, Code]) -> None:
     """The residual is as small as that of numpy.linalg.solve, with another matrix in every lane."""
@@ -447,6 +452,18 @@ def test_newton_reports_what_has_no_solution(solver: tuple[int, Code]) -> None:
     assert not report[0, 0] <= 1
     assert np.all(report[0, 1:] <= 1)
     np.testing.assert_allclose(z[:, 1:], np.sqrt(2.0), rtol=1e-15)
+
+
+def test_newton_gives_up_where_newton_solve_does(solver: tuple[int, Code]) -> None:
+    """A step to where the rows are far larger ends the iteration, though full steps would lead back."""
+    lanes = solver[0]
+    p, start = np.full((3, lanes), 2.0), np.full((3, lanes), 1.0)
+    start[:, 0] = 1e-2
+    wanted = newton.solve(Plain("root", p[:, 0]), start[:, 0], newton.NewtonOptions(), damped=False)
+    assert not wanted.converged
+    _, report = run_newton("root", solver, start, p)
+    assert not report[0, 0] <= 1
+    assert np.all(report[0, 1:] <= 1)
 
 
 @pytest.mark.parametrize(
