@@ -124,7 +124,7 @@ class EulerStepper(VelocityStage):
                 r1, r2, n, t, o = (seen[names[name]][i] for name in ("r1", "r2", "n", "t", "o"))
                 gap, p_n = float(seen["gap"][i, 0]), float(seen["p_n"][i, 0])
                 self.broad.normals[c] = n.copy()
-                reference = self._direction(pair, n, g.get("direction")[i].copy())
+                reference = self._direction(pair.law, n, g.get("direction")[i].copy())
                 if at_start and pair.law.direction is None:
                     reference = t.copy()
                 self.warm[c] = WarmStart(u, reference, float(m_c[i]), h)
