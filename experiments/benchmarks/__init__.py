@@ -6,5 +6,6 @@ REGISTRY = Registry(
     {
         "guard": "experiments.benchmarks.guard",
         "robustness": "experiments.benchmarks.robustness",
+        "scale": "experiments.benchmarks.scale",
     }
 )
