@@ -125,7 +125,7 @@ class Stepper:
     ) -> Iterator[Callable[[], tuple[Solution, str]]]:
         """Ways to look for a solution, cheapest first; without `thorough` the smoothing path is left out."""
         yield lambda: (solve(problem, z0, self.options, damped=False), "converged")
-        large = problem.size > DENSE
+        large = problem.pattern is not None
         rounds = ways(problem, z0, self.options)
         if large and problem.pressed(z0):
             yield from (partial(_continued, way) for way in islice(rounds, 1))
@@ -136,6 +136,8 @@ class Stepper:
         yield lambda: (solve(problem, problem.struck(z0, IMPACT), self.options, damped=False), "converged")
         problem.weigh(1.0)
         if large:
+            yield from (partial(_continued, way) for way in islice(rounds, 2))
+        if problem.size > DENSE:
             yield from (partial(_continued, way) for way in rounds)
             return
         # closest points at the pose expected, where a body turns far within the step
