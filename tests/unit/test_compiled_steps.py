@@ -595,7 +595,7 @@ def test_a_motion_that_crosses_is_always_looked_at() -> None:
         "may_cross", [gap, n, closed, nu, info.value, bodies[0].value, bodies[1].value, c.value], [flag]
     )
     engine = Engine(model, 1, SimulationOptions(1.0, 1.0), [0], 1)
-    engine.load(0, model, solver.broad)
+    engine.load(0, solver)
     constants, pair = engine.constants[:, :, 0], engine.groups[0].constants[0, :, 0]
     rng = np.random.default_rng(4)
     crossed = ruled_out = 0
