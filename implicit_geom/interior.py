@@ -1,7 +1,7 @@
 """Interior points for the convex problem next to a step in the plane: friction lifts what slides.
 
-With the projection on the cone |S| <= mu P_n itself a linearised step minimises a convex function: u_n - mu |w|
-takes the place of u_n. Where nothing slips its solution is one of the step, and elsewhere a start.
+With the projection on the cone |S| <= mu P_n itself a linearised step minimises a convex function:
+u_n - mu |w| takes the place of u_n. Where nothing slips its solution is one of the step, elsewhere a start.
 Mehrotra's predictor and corrector, with the slacks mu P_n - S = s and mu P_n + S = t and the multipliers y of
 P_n, l of s, m of t.
 """
