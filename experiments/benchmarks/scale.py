@@ -199,10 +199,10 @@ def check(tables: dict[str, Table]) -> list[Check]:
     return checks
 
 
-def plot(tables: dict[str, Table]) -> Figure:
+def plot(tables: dict[str, Table]) -> dict[str, Figure]:
     """Time per step against the number of bodies."""
     growth = tables["growth"]
     figure, axes = plt.subplots(figsize=(4, 3), layout="constrained")
     axes.loglog(growth["discs"], growth["milliseconds"], "o-")
     axes.set(xlabel="discs", ylabel="time per step, ms")
-    return figure
+    return {"growth": figure}
