@@ -15,8 +15,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csc_matrix
-from scipy.sparse.linalg import splu
 
 # an ordering for patterns that are symmetric, with pivots on the diagonal as far as they are not small
 FACTORS: dict[str, Any] = {
@@ -25,6 +23,13 @@ FACTORS: dict[str, Any] = {
     "options": {"SymmetricMode": True},
 }
 CORRECTIONS = 1  # of a solution, from the residual of the linear equations
+
+
+def factorised(matrix: Any) -> Any:
+    """Sparse factors of a matrix on the velocities."""
+    from scipy.sparse.linalg import splu
+
+    return splu(matrix, **FACTORS)
 
 
 class GroupPattern:
@@ -69,9 +74,11 @@ class Pattern:
         count = np.bincount(places // self.moving, minlength=self.moving)
         self.indptr = np.concatenate([[0], np.cumsum(count)]).astype(np.int32)
 
-    def schur(self, values: list[np.ndarray]) -> csc_matrix:
+    def schur(self, values: list[np.ndarray]) -> Any:
         """The matrix on the velocities from its blocks, momentum first."""
         data = np.bincount(self.entry, np.concatenate([v.ravel() for v in values]), len(self.indices))
+        from scipy.sparse import csc_matrix  # (here: it takes long to import)
+
         return csc_matrix((data, self.indices, self.indptr), shape=(self.moving, self.moving))
 
 
@@ -155,7 +162,7 @@ class Factors:
         schur = p.schur(values)
         if not np.all(np.isfinite(schur.data)):
             raise np.linalg.LinAlgError("the matrix has entries that are not finite")
-        self.factors = splu(schur, **FACTORS)
+        self.factors = factorised(schur)
 
     def solve(self, right: np.ndarray) -> np.ndarray:
         p = self.matrix.pattern

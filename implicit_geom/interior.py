@@ -8,10 +8,11 @@ P_n, l of s, m of t.
 
 from __future__ import annotations
 
-import numpy as np
-from scipy.sparse.linalg import splu
+from typing import Any
 
-from implicit_geom.condensed import FACTORS
+import numpy as np
+
+from implicit_geom.condensed import factorised
 from implicit_geom.linearised import Frozen, Impulses
 
 STEPS = 40
@@ -80,7 +81,7 @@ class Point:
         values = [frozen.momentum]
         for W, V, T, D in zip(frozen.W, frozen.V, frozen.T, self.split(self.D), strict=True):
             values.append(T - W @ D @ V)
-        factors = splu(frozen.pattern.schur(values), **FACTORS)
+        factors = factorised(frozen.pattern.schur(values))
         d = self._direction(factors, *(-x[a] * x[b] for a, b in PAIRS))
         k = self._reach(d)
         count = 3 * len(self.mu)
@@ -94,7 +95,7 @@ class Point:
         self.x = {name: value + k * d[name] for name, value in x.items()}
         return True
 
-    def _direction(self, factors: splu, c_n: np.ndarray, c_s: np.ndarray, c_t: np.ndarray) -> Moves:
+    def _direction(self, factors: Any, c_n: np.ndarray, c_s: np.ndarray, c_t: np.ndarray) -> Moves:
         """Where the products P_n y, s l, t m change by c_n, c_s, c_t and the residuals vanish."""
         x, mu, D, frozen = self.x, self.mu, self.D, self.frozen
         e_s, e_t = (c_s - x["l"] * self.r_s) / x["s"], (c_t - x["m"] * self.r_m) / x["t"]

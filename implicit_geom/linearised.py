@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
-from scipy.sparse.linalg import splu
+from typing import Any
 
-from implicit_geom.condensed import FACTORS, GroupPattern, Pattern
+import numpy as np
+
+from implicit_geom.condensed import GroupPattern, Pattern, factorised
 from implicit_geom.problem import StepProblem
 
 CLOSED = 1e3  # impulse over the speed scale that shows the rows of a contact as those of a sticking one
@@ -97,12 +98,12 @@ class Frozen:
             z[law] = p
         return z
 
-    def factors(self, slopes: Impulses, eps: float) -> splu:
+    def factors(self, slopes: Impulses, eps: float) -> Any:
         """Of d f / d nu with P = proj(P_k - u / eps), whose slopes are given."""
         values = [self.momentum]
         for W, V, T, D, a in zip(self.W, self.V, self.T, slopes, self.softness, strict=True):
             values.append(T - (W @ D) @ (V / (eps * a[:, :, None])))
-        return splu(self.pattern.schur(values), **FACTORS)
+        return factorised(self.pattern.schur(values))
 
     def project(self, z: Impulses, slopes: bool = False) -> tuple[Impulses, Impulses]:
         """proj of each contact, and its derivative."""

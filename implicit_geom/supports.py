@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.spatial import cKDTree
 
 from implicit_geom.contact_geometry import is_halfspace
 from implicit_geom.model import Model, State
 from shapes.planar import Ellipse
 from shapes.shape import Shape
 from shapes.spatial import Ellipsoid
+
+FEW = 32  # spheres
 
 
 class Supports:
@@ -67,8 +68,13 @@ def spheres_that_meet(x: np.ndarray, radius: np.ndarray, chosen: np.ndarray) -> 
     """All i < j of `chosen` with |x_i - x_j| <= radius_i + radius_j, and perhaps some more.
 
     Spheres are sorted by size, a factor of two a class, so that few large ones do not make the search
-    for small ones a search among all.
+    for small ones a search among all. Few spheres are all compared.
     """
+    if chosen.size <= FEW:
+        i, j = (chosen[side] for side in np.triu_indices(chosen.size, 1))
+        return _those_close(x, radius, i, j)
+    from scipy.spatial import cKDTree  # (here: it takes long to import)
+
     size = np.frexp(np.maximum(radius[chosen], 1e-300))[1]
     trees = []
     for k in np.unique(size):
@@ -83,7 +89,12 @@ def spheres_that_meet(x: np.ndarray, radius: np.ndarray, chosen: np.ndarray) -> 
             near = tree.sparse_distance_matrix(other, largest + extent, output_type="ndarray")
             first.append(members[near["i"]])
             second.append(more[near["j"]])
-    i, j = np.concatenate(first), np.concatenate(second)
+    return _those_close(x, radius, np.concatenate(first), np.concatenate(second))
+
+
+def _those_close(
+    x: np.ndarray, radius: np.ndarray, i: np.ndarray, j: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     close = np.linalg.norm(x[j] - x[i], axis=1) <= radius[i] + radius[j]
     i, j = i[close], j[close]
     return np.minimum(i, j), np.maximum(i, j)
