@@ -23,6 +23,7 @@ from implicit_geom.options import SimulationOptions
 from implicit_geom.progress import Progress, reporting
 from implicit_geom.scene import Scene
 from implicit_geom.simulate import check_overlap
+from implicit_geom.solves import PARTS
 from implicit_geom.steppers import make_stepper
 from implicit_geom.trajectory import BodyMotion
 from implicit_geom.values import variants
@@ -46,9 +47,7 @@ class Batch:
         self.failures = {i: lane.failure for i, lane in enumerate(lanes) if lane.failure}
         self.status = np.array(["failed" if i in self.failures else "done" for i in range(len(lanes))])
         self.solved = np.array([lane.alone for lane in lanes])
-        self._parts = {
-            part: np.stack([getattr(lane, part) for lane in lanes]) for part in ("x", "q", "v", "w")
-        }
+        self._parts = lanes[0].shared
 
     def __len__(self) -> int:
         return len(self.scenes)
@@ -60,7 +59,7 @@ class Batch:
     def __getitem__(self, name: str) -> BodyMotion:
         self.scenes[0].require(name, "batch")
         i = self.names.index(name)
-        x, q, v, w = (self._parts[part][:, :, i] for part in ("x", "q", "v", "w"))
+        x, q, v, w = (self._parts[part][:, :, i] for part in PARTS)
         return BodyMotion(x, q, v, w if self.scenes[0].dim == 3 else w[..., 0])
 
     @cached_property
@@ -120,10 +119,11 @@ def simulate_batch(
     if threads is not None and (not isinstance(threads, int) or isinstance(threads, bool) or threads < 1):
         raise SceneError(f"threads = {threads!r} must be a whole number above zero")
     scenes = variants(scene, values)
-    lanes = []
+    lanes: list[Lane] = []
+    shared: dict[str, np.ndarray] = {}
     for i, s in enumerate(scenes):
         try:
-            lanes.append(Lane.start(s, options))
+            lanes.append(Lane.start(i, s, options, shared, len(scenes)))
         except SceneError as error:
             raise SceneError(f"values, row {i}: {error}") from None
     wall_time = _run(lanes, options, threads or os.cpu_count() or 1, progress)
@@ -134,14 +134,12 @@ def simulate_batch(
 class Lane:
     """One scene on its way."""
 
+    number: int  # among the scenes
     model: Model
     solver: Any
     state: State
     lengths: np.ndarray
-    x: np.ndarray  # (T+1, B, ...)
-    q: np.ndarray
-    v: np.ndarray
-    w: np.ndarray
+    shared: dict[str, np.ndarray]  # x, q, v, w of all scenes, (scenes, T+1, B, ...)
     taken: int = 0
     alone: int = 0
     compiled: bool = True  # whether compiled code suits it
@@ -149,18 +147,21 @@ class Lane:
     failure: str = ""
 
     @staticmethod
-    def start(scene: Scene, options: SimulationOptions) -> Lane:
+    def start(
+        number: int, scene: Scene, options: SimulationOptions, shared: dict[str, np.ndarray], scenes: int
+    ) -> Lane:
+        """The scene at rest; the first one makes the arrays that all share."""
         model = Model(scene, options.friction_residual)
         solver = make_stepper(model, options)
         state = model.initial_state()
         check_overlap(model, solver, state)
         lengths = options.step_lengths()
-        parts: dict[str, Any] = {}
-        for part in ("x", "q", "v", "w"):
+        for part in PARTS:
             first = getattr(state, part)
-            parts[part] = np.full((len(lengths) + 1, *first.shape), np.nan)
-            parts[part][0] = first
-        return Lane(model, solver, state, lengths, **parts)
+            if part not in shared:
+                shared[part] = np.full((scenes, len(lengths) + 1, *first.shape), np.nan)
+            shared[part][number, 0] = first
+        return Lane(number, model, solver, state, lengths, shared)
 
     @property
     def structure(self) -> tuple[Any, ...]:
@@ -193,8 +194,8 @@ class Lane:
     def keep(self, state: State) -> None:
         self.taken += 1
         self.state = state
-        for part in ("x", "q", "v", "w"):
-            getattr(self, part)[self.taken] = getattr(state, part)
+        for part in PARTS:
+            self.shared[part][self.number, self.taken] = getattr(state, part)
 
 
 def _run(lanes: list[Lane], options: SimulationOptions, threads: int, progress: Progress) -> float:

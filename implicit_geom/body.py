@@ -77,10 +77,11 @@ def drifted(model: Model, end: State, h: float) -> State:
     return replace(end, w=w)
 
 
-def angular_scaling(J_W: np.ndarray, mass: float) -> np.ndarray:
-    """K = (m J_W)^(-1/2): turns an angular impulse into a velocity of the gyration radius."""
+def angular_scaling(J_W: np.ndarray, mass: float | np.ndarray) -> np.ndarray:
+    """K = (m J_W)^(-1/2), (..., 3, 3): turns an angular impulse into a velocity of the gyration radius."""
     values, vectors = np.linalg.eigh(J_W)
-    return np.asarray((vectors / np.sqrt(mass * values)) @ vectors.T)
+    scaled = vectors / np.sqrt(np.asarray(mass)[..., None] * values)[..., None, :]
+    return np.asarray(scaled @ np.swapaxes(vectors, -1, -2))
 
 
 class BodyRows:
@@ -124,16 +125,13 @@ class BodyRows:
             self.weights[moving] = np.column_stack([1 / mass, K]) / self.speed[moving, None]
             return
         p[:, at["h"]] = h
-        for i, b in enumerate(moving):
-            R = state.R[b]
-            J_W = R @ m.inertia[b] @ R.T
-            K = angular_scaling(J_W, m.mass[b])
-            self.J_inverse[b] = np.linalg.inv(J_W)
-            self.weights[b] = np.concatenate([[1 / m.mass[b]], flat(K)]) / self.speed[b]
-            p[i, at["momentum"]] = J_W @ state.w[b] + impulse[b, 3:]
-            p[i, at["R"]] = flat(R)
-            p[i, at["J"]] = flat(m.inertia[b])
-            p[i, at["K"]] = flat(K)
+        R, J = state.R[moving], m.inertia[moving]
+        J_W = R @ J @ np.swapaxes(R, 1, 2)
+        K = angular_scaling(J_W, mass)
+        self.J_inverse[moving] = np.linalg.inv(J_W)
+        self.weights[moving] = np.column_stack([1 / mass, flat(K)]) / self.speed[moving, None]
+        p[:, at["momentum"]] = (J_W @ state.w[moving][:, :, None])[:, :, 0] + impulse[moving, 3:]
+        p[:, at["R"]], p[:, at["J"]], p[:, at["K"]] = flat(R), flat(J), flat(K)
 
     def _speeds(self, state: State, h: float, impulse: np.ndarray) -> np.ndarray:
         """Speed of a body's fastest point and what its load adds in a step."""

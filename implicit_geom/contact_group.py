@@ -48,6 +48,10 @@ class ContactGroup:
         self.numbers = numbers
         self.sorts = sorts  # of each pair
         self.n = len(numbers)
+        self.swapped = np.array([sort.swapped for sort in sorts], bool)
+        # directions of friction that the scene gives, zero where it gives none
+        self.given = np.array([sort.law.direction is not None for sort in sorts], bool)
+        self.given_direction = np.array([sort.law.direction or (0.0,) * model.dim for sort in sorts])
         self.first, self.second = model.pairs.sides(numbers)
         self.parameters = np.zeros((self.n, kernel.symbols.parameters.numel()))
         self.rows = Mapped(kernel.exact[0], self.n)
@@ -70,6 +74,13 @@ class ContactGroup:
 
     def get(self, name: str) -> np.ndarray:
         return self.parameters[:, self.kernel.symbols.at[name]]
+
+    def directions(self, n: np.ndarray, last: np.ndarray) -> np.ndarray:
+        """The tangents' references: given, or world axes well away from the normals, kept while they are."""
+        kept = np.abs(np.einsum("ni,ni->n", last, n)) < 0.9
+        axes = np.eye(n.shape[1])[np.argmin(np.abs(n), axis=1)]
+        free = np.where(kept[:, None], last, axes)
+        return np.where(self.given[:, None], self.given_direction, free)
 
     def _set_constants(self) -> None:
         """Parameters that no step changes: scales, friction, shapes."""

@@ -7,20 +7,33 @@ from typing import Any, cast
 import casadi as ca
 import numpy as np
 
+from implicit_geom.compiled import available
+
+COMPILED = 64  # columns for which machine code is worth making
+
 
 class Mapped:
     """A function evaluated for n columns; inputs and outputs are NumPy arrays (n, rows), kept and reused.
 
-    Outputs hold the structural nonzeros. The number of columns is rounded up to a power of two,
-    so that few mapped functions are ever made; the extra columns repeat the last one.
+    Outputs hold the structural nonzeros. Many columns are evaluated in machine code, where that can be had.
+    In CasADi the number of columns is rounded up to a power of two, so that few mapped functions are ever
+    made; the extra columns repeat the last one.
     """
 
     def __init__(self, function: ca.Function, n: int) -> None:
         self.n = n
-        width = 1 << (n - 1).bit_length()
-        mapped = function if width == 1 else function.map(width)
+        compiled = n >= COMPILED and available() and function.is_a("SXFunction")
+        width = n if compiled else 1 << (n - 1).bit_length()
         self.inputs = [np.zeros((width, function.nnz_in(i))) for i in range(function.n_in())]
         self.outputs = [np.zeros((width, function.nnz_out(i))) for i in range(function.n_out())]
+        if compiled:
+            from implicit_geom.compiled.columns import over_columns
+
+            call = over_columns(function)
+            places = [array.ctypes.data for array in (*self.inputs, *self.outputs)]
+            self._trigger: Any = lambda: call(n, *places)
+            return
+        mapped = function if width == 1 else function.map(width)
         # the buffer object must live as long as the trigger: CasADi keeps no reference to it
         self._buffer, self._trigger = mapped.buffer()
         self._function = mapped

@@ -64,10 +64,8 @@ class PositionProblem(StepProblem):
             flat_there = np.any(B, axis=(1, 2))
             lag &= ~flat_there | (speed > LAG * np.abs(spin) * g.get("L")[:, 0])
         g.set("lag", lag[:, None])
-        for i, c in enumerate(warm):
-            self.starts[c] = Start(
-                float(points.gap[i]), float(normal[i]), slip[i], bool(touching[i]), points.r2[i], bool(lag[i])
-            )
+        columns = (points.gap.tolist(), normal.tolist(), slip, touching.tolist(), points.r2, lag.tolist())
+        self.starts.update(zip(warm, map(Start, *columns), strict=False))
         return unknowns
 
     def _pulled(self, g: ContactGroup) -> np.ndarray:

@@ -44,6 +44,17 @@ class Supports:
         centre = np.einsum("ki,ki->k", n, state.x[bodies])
         return np.asarray(centre + values - np.einsum("ki,ki->k", local, self.model.com[bodies]))
 
+    def points(self, state: State, bodies: np.ndarray, n: np.ndarray) -> np.ndarray:
+        """Points of the bodies farthest along n, world frame; (K, dim)."""
+        R, axes = state.R[bodies], self.axes[bodies]
+        scaled = axes * np.einsum("kji,kj->ki", R, n)
+        local = axes * scaled / np.maximum(np.linalg.norm(scaled, axis=1), 1e-300)[:, None]
+        for s in np.unique(self.other[bodies]):
+            if s >= 0:
+                chosen = self.other[bodies] == s
+                local[chosen] = self.shapes[s].support(np.einsum("kji,kj->ki", R[chosen], n[chosen]))
+        return np.asarray(np.einsum("kij,kj->ki", R, local - self.model.com[bodies]) + state.x[bodies])
+
     def planes(self, state: State, bodies: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """World normals and offsets of half-spaces {n . x <= offset}."""
         own = self.planes_B[bodies]

@@ -9,6 +9,7 @@ REGISTRY = Registry(
         "guard": "experiments.benchmarks.guard",
         "precision": "experiments.benchmarks.precision",
         "robustness": "experiments.benchmarks.robustness",
+        "scale": "experiments.benchmarks.scale",
         "solvers": "experiments.benchmarks.solvers",
         "start-up": "experiments.benchmarks.start_up",
         "step": "experiments.benchmarks.step",

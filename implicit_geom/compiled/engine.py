@@ -116,7 +116,7 @@ class Engine:
                 self.planes[k, :, lane] = [1.0, *n, offset]
 
     def _fill_constants(self, model: Model, lane: int, scale: EnergyScale | None) -> None:
-        scale = scale or EnergyScale(model)
+        """Numbers of all bodies; `scale` is known for steppers that guard their energy."""
         loads = model.loads(0.0)
         at = self.constant_block.at
         for b in range(len(model.bodies)):
@@ -133,13 +133,15 @@ class Engine:
             own[at["root"]] = flat((vectors / np.sqrt(mass * values)) @ vectors.T)
             own[at["load"]] = loads[b]
             own[at["gravity"]] = model.scene.gravity
+            if scale is None:
+                continue
             own[at["depth"]] = scale.depth[b]
             if scale.strength > 0:
                 own[at["up"]] = scale.up
                 known = np.isfinite(scale.lowest[b])
                 own[at["lowest_known"]] = known
                 own[at["lowest"]] = scale.lowest[b] if known else 0.0
-        self.numbers[Numbers.WEIGHT, lane] = scale.weight
+        self.numbers[Numbers.WEIGHT, lane] = 0.0 if scale is None else scale.weight
 
     def _groups(self) -> list[EngineGroup]:
         """Candidates by kind of pair, as in `StepProblem`."""

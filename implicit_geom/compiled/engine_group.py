@@ -70,7 +70,8 @@ class EngineGroup:
         engine, notes, layout = self.engine, self.notes[f"linear_{scheme}"], self.layout(scheme)
         row, column = np.array(notes["row"], int), np.array(notes["column"], int)
         places = scatter[:, row] * N + gather[:, column]
-        size = blocks.parameters(replace(self.kind, scheme=scheme)).size
+        kind = replace(self.kind, scheme=scheme)
+        size = blocks.parameters(kind).size
         stage_2 = scheme == "velocity"
         entries = {
             Group.COUNT: len(self.members),
@@ -106,6 +107,8 @@ class EngineGroup:
             Group.MODES: self.modes,
             Group.SIGN: self.functions.constants.at["sign"].start,
             Group.ROWS_ALONE: self.code.address(f"rows_{scheme}"),
+            Group.LAG: blocks.parameters(kind).at["lag"].start if scheme == "position" else -1,
+            Group.START_LAG: self.functions.start.at["lag"].start,
         }
         fill_table(table, entries)
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from implicit_geom.options import SimulationOptions
 from implicit_geom.solves import PARTS
 
 LANES = 8  # scenes an engine holds
-CHUNK = 1024  # steps of one call
+CHUNK = 256  # steps of one call
 ENGINES = 64  # that run in one round
 Key = tuple[Any, ...]
 
@@ -63,6 +64,13 @@ def _grouped(lanes: list[Any]) -> list[list[Any]]:
     return [same[i : i + LANES] for same in by_structure.values() for i in range(0, len(same), LANES)]
 
 
+def _alike(group: list[Any], taken: np.ndarray) -> Iterator[tuple[int, int]]:
+    """Runs of lanes that are neighbours in the batch and took the same steps."""
+    keys = [(lane.number - i, lane.taken, taken[i]) for i, lane in enumerate(group)]
+    ends = [i for i in range(1, len(keys)) if keys[i] != keys[i - 1]]
+    yield from pairwise([0, *ends, len(keys)])
+
+
 class _Held:
     """A group of lanes in an engine."""
 
@@ -93,19 +101,25 @@ class _Held:
                 return
             taken = engine.run(wanted, self.h)
             states = engine.states(int(taken.max()))
+            for first, last in _alike(group, taken):
+                self._keep(states, group[first:last], first, int(taken[first]))
             for i, lane in enumerate(group):
                 lane.stopped |= bool(taken[i] < wanted[i])
-                first, last = lane.taken + 1, lane.taken + int(taken[i])
-                for part in PARTS:
-                    getattr(lane, part)[first : last + 1] = states[part][i, : int(taken[i])]
-                lane.taken = last
+
+    def _keep(self, states: dict[str, np.ndarray], lanes: list[Any], place: int, taken: int) -> None:
+        """Copy what neighbouring lanes did in the same steps, at once."""
+        scenes = slice(lanes[0].number, lanes[-1].number + 1)
+        steps = slice(lanes[0].taken + 1, lanes[0].taken + 1 + taken)
+        for part in PARTS:
+            lanes[0].shared[part][scenes, steps] = states[part][place : place + len(lanes), :taken]
+        for lane in lanes:
+            lane.taken += taken
 
     def release(self, idle: dict[Key, list[Engine]]) -> None:
         """Give the lanes what their steppers must know, and the engine to others."""
         for i, lane in enumerate(self.group):
-            lane.state = State(
-                lane.taken * self.h, *(getattr(lane, part)[lane.taken].copy() for part in PARTS)
-            )
+            here = (lane.shared[part][lane.number, lane.taken].copy() for part in PARTS)
+            lane.state = State(lane.taken * self.h, *here)
             lane.solver.warm, normals, lane.solver.history = self.engine.take(i)
             lane.solver.broad.normals.update(normals)
         idle.setdefault(self.key, []).append(self.engine)

@@ -30,7 +30,8 @@ class PairEnd(PairStart):
         """(unknowns, parameters, start, end states 1 and 2, constants of both bodies, of the pair, h)
         -> warm, record, end, flags.
 
-        See `EulerStepper._accept`. `flags` are leave and the overlap at the start.
+        See `EulerStepper._accept`. `flags` are leave, the overlap at the start, and whether friction that
+        opposes the start's slip has turned it round.
         """
         kind, dim, kernel = replace(self.kind, scheme=scheme), self.dim, self.kernel.scheme(scheme)
         at, layout = kind.layout.at, kind.layout
@@ -62,7 +63,11 @@ class PairEnd(PairStart):
             impulses=u[at["P_n"].start : layout.size], m_c=m_c, sense=sense, active=active,
         )  # fmt: skip
         leave = self._leave(kind, seen, u, info, closed, active, nu, bodies, c, h, t)
-        flags = ca.vertcat(leave, ca.fmax(-info["gap"], 0))
+        back = ca.SX(0)
+        if at_start and kind.components:
+            along = ca.dot(c["e"] * seen["mean_slip"], c["e"] * seen["start_slip"])
+            back = ca.logic_and(info["lag"] > 0, along <= 0)
+        flags = ca.vertcat(leave, ca.fmax(-info["gap"], 0), back)
         inputs = [kernel.unknowns, p, info.value, states[0].value, states[1].value]
         inputs += [bodies[0].value, bodies[1].value, c.value, h]
         return ca.Function("finish", inputs, [ca.densify(x) for x in (warm, record, end, flags)])
@@ -146,7 +151,7 @@ class PairEnd(PairStart):
         t: ca.SX,
     ) -> ca.SX:
         """Whether the stepper itself must look at this contact."""
-        at, _dim = kind.layout.at, self.dim
+        at = kind.layout.at
         rattle = kind.scheme == "position"
         # the mirrored root: a normal that points into its body
         signs = self.kernel.signs
@@ -163,9 +168,6 @@ class PairEnd(PairStart):
         leave = ca.logic_or(leave, touches)
         if self._given_direction:
             leave = ca.logic_or(leave, ca.fabs(ca.sqrt(ca.sumsqr(t)) - 1) > 1e-6)
-        if rattle and kind.components:
-            back = ca.dot(c["e"] * seen["mean_slip"], c["e"] * seen["start_slip"]) <= 0
-            leave = ca.logic_or(leave, ca.logic_and(info["lag"] > 0, back))
         if not is_halfspace(kind.first):
             n = seen["end_n" if rattle else "n"]
             leave = ca.logic_or(leave, self._may_cross(seen["gap"], n, info, closed, nu, bodies, c, h))

@@ -52,11 +52,19 @@ class Parts:
         self.extrapolate(c, t, p, part)
         self.solved(c, p, numbers)
         self.remember(c, t, p)
+        self.moved(c, t, p)
+        self.turn_back(c, t, p)
+        self.others(c, t)
+        return p
+
+    def moved(self, c: Code, t: Array, p: Array) -> None:
+        """NEXT and the contacts of a solution."""
         self.take_velocities(c, t, p)
         self.advance(c, t)
         self.finish_pairs(c, t, p)
-        self.others(c, t)
-        return p
+
+    def turn_back(self, c: Code, t: Array, p: Array) -> None:
+        """What RATTLE does where sliding ends within a step; nothing here."""
 
     def prepare_bodies(self, c: Code, t: Array, p: Array, states: Array, derived: Array) -> None:
         """Derived quantities and momentum parameters of every moving body, for the solve to come."""
@@ -177,6 +185,7 @@ class Parts:
         numbers, scratch = t.array(Table.NUMBERS, "n"), t.array(Table.SCRATCH, "n")
         after, constants = t.array(Table.NEXT, "n"), t.array(Table.CONSTANTS, "n")
         numbers[Numbers.OVERLAP] = 0.0
+        numbers[Numbers.BACK] = 0.0
         with groups(c, p) as g, c.loop(g[Group.COUNT]) as i:
             first, second = g.array(Group.FIRST, "w")[i], g.array(Group.SECOND, "w")[i]
             inputs, _ = gather(c, p, g, i, p.array(Problem.Z, "n"))
@@ -198,6 +207,15 @@ class Parts:
             )
             self.trouble(numbers, scratch[0].differs(0.0))
             numbers[Numbers.OVERLAP] = scratch[1].max(numbers[Numbers.OVERLAP])
+            with c.when(g[Group.LAG] >= 0):
+                numbers[Numbers.BACK] = scratch[2].max(numbers[Numbers.BACK])
+                stays = scratch[2] < 0.5
+                for array, size, place in (
+                    (Group.PARAMETERS, Group.N_PARAMETERS, Group.LAG),
+                    (Group.START, Group.N_START, Group.START_LAG),
+                ):
+                    own, at = g.array(array, "n").part(i * g[size]), g[place]
+                    own[at] = stays.select(own[at], 0.0)
 
     def others(self, c: Code, t: Array) -> None:
         """The lane leaves where a pair that is no candidate comes within reach."""

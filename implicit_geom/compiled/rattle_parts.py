@@ -27,6 +27,18 @@ class RattleParts(Parts):
             self.energy(c, t, one, two, part)
             self.write(c, t, row, (one, two))
 
+    def turn_back(self, c: Code, t: Array, p: Array) -> None:
+        """Solve again where sliding ends: friction there opposes the slip of the stage itself."""
+        numbers = t.array(Table.NUMBERS, "n")
+        back = c.mask(numbers[Numbers.BACK])
+        z, past = p.array(Problem.Z, "n"), t.array(Table.HISTORY, "n")
+        with c.when(back.any()):
+            self.solved(c, p, numbers)
+            with c.loop(p[Problem.SIZE]) as i:
+                z[i] = back.select(z[i], past[i])  # the other lanes keep what they had
+                past[i] = z[i]
+            self.moved(c, t, p)
+
     def stage_2(self, c: Code, t: Array, one: Array, two: Array) -> None:
         """Impulses at the poses of NEXT that leave no closed contact approaching; its velocities to NEXT."""
         numbers = t.array(Table.NUMBERS, "n")

@@ -69,6 +69,8 @@ class Group(IntEnum):
     MODES = 30  # of the first part of a step
     SIGN = 31  # place of `sign` in CONSTANTS
     ROWS_ALONE = 32  # function
+    LAG = 33  # place of `lag` in PARAMETERS, or -1
+    START_LAG = 34  # and in START
 
 
 class Table(IntEnum):
@@ -133,3 +135,4 @@ class Numbers(IntEnum):
     REMAINDER = 17
     SPEED = 18
     KNOWN = 19  # how many of the solutions in HISTORY are of use
+    BACK = 20  # 1 where a contact that slid now slips the other way

@@ -16,13 +16,15 @@ from typing import Generic, TypeVar, cast
 import numpy as np
 
 from implicit_geom.broadphase import BroadPhase
-from implicit_geom.contact_group import WarmStart
+from implicit_geom.contact_group import ContactGroup, WarmStart
 from implicit_geom.distance import closest
 from implicit_geom.errors import SimulationError
 from implicit_geom.model import Model, Pair, State
+from implicit_geom.newcomers import closest_points, suits
 from implicit_geom.newton import DENSE, NewtonOptions, Solution, follow_path, solve
 from implicit_geom.problem import StepProblem
 from implicit_geom.rounds import ways
+from implicit_geom.scene import Friction
 from implicit_geom.steppers.solve import Failure
 
 MAX_HALVINGS = 20  # a millionth of the step: room for a bullet and a plate
@@ -30,6 +32,8 @@ MAX_SOLVES = 4096  # parts of one step
 JUMP = 100.0  # weight of multipliers against constraints where a contact may jump
 IMPACT = 10.0  # impulse to start from in an impact, in units of effective mass times speed scale
 MAX_ROUNDS = 20  # solves of one step with a growing set of candidate pairs
+
+NEWCOMERS = 8  # pairs that are quicker looked at together
 
 P = TypeVar("P", bound=StepProblem)
 
@@ -121,7 +125,7 @@ class Stepper:
     ) -> Iterator[Callable[[], tuple[Solution, str]]]:
         """Ways to look for a solution, cheapest first; without `thorough` the smoothing path is left out."""
         yield lambda: (solve(problem, z0, self.options, damped=False), "converged")
-        large = problem.size > DENSE
+        large = problem.pattern is not None
         rounds = ways(problem, z0, self.options)
         if large and problem.pressed(z0):
             yield from (partial(_continued, way) for way in islice(rounds, 1))
@@ -132,6 +136,8 @@ class Stepper:
         yield lambda: (solve(problem, problem.struck(z0, IMPACT), self.options, damped=False), "converged")
         problem.weigh(1.0)
         if large:
+            yield from (partial(_continued, way) for way in islice(rounds, 2))
+        if problem.size > DENSE:
             yield from (partial(_continued, way) for way in rounds)
             return
         # closest points at the pose expected, where a body turns far within the step
@@ -170,13 +176,39 @@ class Stepper:
 
     def know(self, state: State, candidates: list[int]) -> None:
         """Have warm starts for the given pairs."""
-        for c in candidates:
+        new = [c for c in candidates if c not in self.warm]
+        if len(new) > NEWCOMERS:
+            self._know_many(state, new)
+        for c in new:
             if c not in self.warm:
                 self.warm[c] = self._fresh(state, c)
 
+    def _know_many(self, state: State, new: list[int]) -> None:
+        """Warm starts of pairs whose closest points are found all at once."""
+        pairs = self.model.pairs
+        numbers = np.array(new, int)
+        sorts = pairs.sorts(numbers)
+        for s in np.unique(sorts):
+            chosen = numbers[sorts == s]
+            sort = pairs.sort(int(s), int(chosen[0]))
+            if not suits(sort.kernel):
+                continue
+            g = ContactGroup(self.model, sort.kernel, chosen, [sort] * len(chosen))
+            rough = state.x[g.second] - state.x[g.first]
+            rough /= np.maximum(np.linalg.norm(rough, axis=1), 1e-300)[:, None]
+            for k, c in enumerate(chosen.tolist()):
+                rough[k] = self.broad.normals.get(c, rough[k])
+            u, n, settled = closest_points(self.model, g, state, rough)
+            unknowns = np.zeros((g.n, g.kernel.layout.size))
+            unknowns[:, : u.shape[1]] = u
+            for k in np.flatnonzero(settled).tolist():
+                c = int(chosen[k])
+                self.broad.normals[c] = n[k]
+                self.warm[c] = WarmStart(unknowns[k], self._direction(sort.law, n[k], None), 1.0, 1.0)
+
     def _fill_warm(self, state: State, candidates: list[int]) -> None:
         self.know(state, candidates)
-        for c in [c for c in self.warm if c not in set(candidates)]:
+        for c in self.warm.keys() - set(candidates):
             del self.warm[c]
 
     def _fresh(self, state: State, c: int) -> WarmStart:
@@ -188,12 +220,12 @@ class Stepper:
         u = np.zeros(layout.size)
         u[: layout.geometry] = found.unknowns
         self.broad.normals[c] = found.points.normal
-        return WarmStart(u, self._direction(pair, found.points.normal, None), 1.0, 1.0)
+        return WarmStart(u, self._direction(pair.law, found.points.normal, None), 1.0, 1.0)
 
-    def _direction(self, pair: Pair, n: np.ndarray, last: np.ndarray | None) -> np.ndarray:
+    def _direction(self, law: Friction, n: np.ndarray, last: np.ndarray | None) -> np.ndarray:
         """The tangent's reference: given, or a world axis well away from the normal, kept while it is."""
-        if pair.law.direction is not None:
-            return np.array(pair.law.direction)
+        if law.direction is not None:
+            return np.array(law.direction)
         if last is not None and abs(last @ n) < 0.9:
             return last
         return np.eye(n.size)[np.argmin(np.abs(n))]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import repeat
+
 import numpy as np
 
 from implicit_geom.contact_group import ContactGroup
@@ -13,25 +15,34 @@ SLIDES = 1e-8  # slip, over the larger of 1 m/s and the speeds at hand, above wh
 SLAP = 1e-2  # jump of a contact along its body, over its size, and approach there that count as an impact
 
 
-def contact_record(
+def contact_records(
     model: Model,
-    c: int,
     g: ContactGroup,
     seen: dict[str, np.ndarray],
-    i: int,
+    chosen: np.ndarray,
     at: State,
-    gap: float,
+    gap: np.ndarray,
     stage: int,
-) -> ContactRecord:
-    """Contact i of a group, pair c of the model, from what its kernel reports; `at` has the poses."""
-    pair, dim = model.pairs[c], model.dim
-    p_f, slip = np.zeros(3), np.zeros(3)
+) -> list[ContactRecord]:
+    """The chosen contacts of a group, with these gaps, from what its kernel reports; `at` has the poses."""
+    dim = model.dim
+    p_f, slip = np.zeros((2, len(chosen), 3))
     where = ["tor".index(name) for name in g.kernel.kind.components]
-    p_f[where], slip[where] = seen["p_f"][i], seen["slip"][i]
-    sign = -1.0 if pair.swapped else 1.0
-    p_f[0] *= sign
-    slip[0] *= sign
-    n, t, o = (seen[name][i] for name in ("n", "t", "o"))
-    point = at.x[pair.second] + seen["r2"][i][:dim]
-    p_n = float(seen["p_n"][i, 0])
-    return ContactRecord(c, point, sign * n, t.copy(), sign * o, gap, p_n, p_f, slip, stage)
+    p_f[:, where], slip[:, where] = seen["p_f"][chosen], seen["slip"][chosen]
+    sign = np.where(g.swapped[chosen], -1.0, 1.0)
+    p_f[:, 0] *= sign
+    slip[:, 0] *= sign
+    n, t, o = (seen[name][chosen] for name in ("n", "t", "o"))
+    columns = (
+        g.numbers[chosen].tolist(),
+        at.x[g.second[chosen]] + seen["r2"][chosen][:, :dim],
+        sign[:, None] * n,
+        t,
+        sign[:, None] * o,
+        gap.tolist(),
+        seen["p_n"][chosen, 0].tolist(),
+        p_f,
+        slip,
+        repeat(stage, len(chosen)),
+    )
+    return [ContactRecord(*row) for row in zip(*columns, strict=True)]

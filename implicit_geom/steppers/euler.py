@@ -9,16 +9,17 @@ the normal velocity at the instant of impact.
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import repeat
 
 import numpy as np
 
-from implicit_geom.contact_group import WarmStart
+from implicit_geom.contact_group import ContactGroup, WarmStart
 from implicit_geom.errors import SimulationError
 from implicit_geom.model import State
 from implicit_geom.problem import StepProblem
 from implicit_geom.rattle_problem import TOUCH, EndContact, Start, start_velocity
 from implicit_geom.steppers.base import MAX_HALVINGS, MAX_SOLVES, Settled
-from implicit_geom.steppers.closed import IMPACT_SPEED, SLAP, SLIDES, contact_record
+from implicit_geom.steppers.closed import IMPACT_SPEED, SLAP, SLIDES, contact_records
 from implicit_geom.steppers.solve import EULER, Attempt, ContactRecord, Failure, Solve
 from implicit_geom.steppers.velocity import VelocitySolution, VelocityStage
 
@@ -69,7 +70,8 @@ class EulerStepper(VelocityStage):
         solve = Solve(
             state, end, h, nu, "euler", records, solution.iterations, found.status, residual, overlap
         )
-        if not any(self.model.pairs[c].law.restitution > 0 for c in ends):
+        bouncy = any(law.restitution > 0 for law in self.model.pairs.laws)
+        if not (bouncy and any(self.model.pairs[c].law.restitution > 0 for c in ends)):
             return solve
         for c, contact in ends.items():
             contact.bounce = self._bounce(c, contact, starts[c], state, impulse, h, lag=h / 2)
@@ -87,7 +89,7 @@ class EulerStepper(VelocityStage):
 
     def _start_velocities(self, problem: StepProblem, state: State) -> dict[int, Start]:
         """Gap and normal velocity of every candidate at the start of the step; before `_accept`."""
-        starts = {}
+        starts: dict[int, Start] = {}
         for g, _, members in problem.members():
             warm = [self.warm[c] for c in members]
             unknowns = np.array([w.unknowns for w in warm])
@@ -95,10 +97,8 @@ class EulerStepper(VelocityStage):
             points = g.closest(unknowns, problem.h)
             normal, slip = start_velocity(g, state, points)
             touching = points.gap <= TOUCH * g.get("L")[:, 0]
-            for i, c in enumerate(members):
-                starts[c] = Start(
-                    float(points.gap[i]), float(normal[i]), slip[i], bool(touching[i]), points.r2[i]
-                )
+            columns = (points.gap.tolist(), normal.tolist(), slip, touching.tolist(), points.r2)
+            starts.update(zip(members, map(Start, *columns), strict=False))
         return starts
 
     def _accept(
@@ -112,43 +112,68 @@ class EulerStepper(VelocityStage):
         starts: dict[int, Start],
     ) -> tuple[list[ContactRecord], dict[int, EndContact]]:
         """Keep the unknowns for the next step; closed contacts for the records and for the velocity stage."""
-        records, ends = [], {}
+        records: list[ContactRecord] = []
+        ends: dict[int, EndContact] = {}
         at_start = stage != EULER
         for (g, own, members), inputs in zip(problem.members(), problem.gather, strict=True):
-            seen = g.seen(z[inputs])
-            m_c, L = g.get("m_c")[:, 0], g.get("L")[:, 0]
-            at = g.kernel.layout.at
+            seen, u = g.seen(z[inputs]), z[own]
             names = {n: f"end_{n}" if at_start else n for n in ("r1", "r2", "n", "t", "o")}
-            for i, c in enumerate(members):
-                pair, u = self.model.pairs[c], z[own[i]].copy()
-                r1, r2, n, t, o = (seen[names[name]][i] for name in ("r1", "r2", "n", "t", "o"))
-                gap, p_n = float(seen["gap"][i, 0]), float(seen["p_n"][i, 0])
-                self.broad.normals[c] = n.copy()
-                reference = self._direction(pair, n, g.get("direction")[i].copy())
-                if at_start and pair.law.direction is None:
-                    reference = t.copy()
-                self.warm[c] = WarmStart(u, reference, float(m_c[i]), h)
-                # closed: the natural map's active branch, P_n > gap / h; or just touching
-                closed = p_n / m_c[i] > gap / abs(h)
-                if not (closed or gap <= TOUCH * L[i]):
-                    continue
-                ends[c] = EndContact(
-                    r1, r2, n, t, o, gap, u[at["l"].start : at["k"].stop], u[at["P_n"].start :], float(m_c[i])
-                )
-                if not closed:
-                    continue
-                self._check_tangent(pair, t)
-                before = starts[c]
-                record = contact_record(self.model, c, g, seen, i, start if at_start else end, gap, stage)
-                # (Euler's form leaves contacts approaching at a speed of order h)
-                fast = (IMPACT_SPEED if at_start else SLAP) * g.get("U")[i, 0]
-                slow = before.normal_velocity >= -fast
-                struck = not (before.touching and slow) or self._slapped(c, before, ends[c], start, end, h)
-                record.impact = ends[c].impact = struck
-                record.lagged = ends[c].lagged = before.lagged
-                speed = max(1.0, float(g.get("U")[i, 0]))
-                record.slid = ends[c].slid = float(np.linalg.norm(before.slip)) > SLIDES * speed
+            n, t, gap = seen[names["n"]], seen[names["t"]], seen["gap"][:, 0]
+            m_c, U = g.get("m_c")[:, 0], g.get("U")[:, 0]
+            reference = g.directions(n, g.get("direction"))
+            if at_start:
+                reference = np.where(g.given[:, None], reference, t)
+            self.broad.normals.update(zip(members, n, strict=True))
+            self.warm.update(
+                zip(members, map(WarmStart, u, reference, m_c.tolist(), repeat(h)), strict=False)
+            )
+            # closed: the natural map's active branch, P_n > gap / h; or just touching
+            closed = seen["p_n"][:, 0] / m_c > gap / abs(h)
+            touching = closed | (gap <= TOUCH * g.get("L")[:, 0])
+            self._take_over(g, seen, names, u, np.flatnonzero(touching), ends)
+            chosen = np.flatnonzero(closed)
+            for i in np.flatnonzero(closed & g.given).tolist():
+                self._check_tangent(self.model.pairs[members[i]], t[i])
+            found = contact_records(
+                self.model, g, seen, chosen, start if at_start else end, gap[chosen], stage
+            )
+            # (Euler's form leaves contacts approaching at a speed of order h)
+            fast = (IMPACT_SPEED if at_start else SLAP) * U
+            points = end.x[g.second] + seen[names["r2"]]
+            slips = np.array([starts[c].slip for c in members]).reshape(g.n, -1)
+            slid = np.linalg.norm(slips, axis=1) > SLIDES * np.maximum(1.0, U)
+            for i, record in zip(chosen.tolist(), found, strict=True):
+                c = members[i]
+                before, last = starts[c], ends[c]
+                slow = before.normal_velocity >= -fast[i]
+                struck = not (before.touching and slow)
+                if not struck and g.kernel.kind.patches:
+                    struck = self._slapped(c, before, last, start, end, h)
+                record.impact = last.impact = struck
+                record.lagged = last.lagged = before.lagged
+                record.slid = last.slid = bool(slid[i])
                 if at_start:
-                    record.end_point = end.x[pair.second] + r2
-                records.append(record)
+                    record.end_point = points[i]
+            records += found
         return records, ends
+
+    def _take_over(
+        self,
+        g: ContactGroup,
+        seen: dict[str, np.ndarray],
+        names: dict[str, str],
+        u: np.ndarray,
+        chosen: np.ndarray,
+        ends: dict[int, EndContact],
+    ) -> None:
+        """What the velocity stage needs of the chosen contacts of a group."""
+        at = g.kernel.layout.at
+        columns = (
+            *(seen[names[name]][chosen] for name in ("r1", "r2", "n", "t", "o")),
+            seen["gap"][chosen, 0].tolist(),
+            u[chosen, at["l"].start : at["k"].stop],
+            u[chosen, at["P_n"].start :],
+            g.get("m_c")[chosen, 0].tolist(),
+        )
+        rows = (EndContact(*row) for row in zip(*columns, strict=True))
+        ends.update(zip(g.numbers[chosen].tolist(), rows, strict=True))

@@ -29,7 +29,7 @@ from implicit_geom.rattle_problem import (
 )
 from implicit_geom.rounds import ways
 from implicit_geom.steppers.base import Stepper
-from implicit_geom.steppers.closed import IMPACT_SPEED, SLAP, contact_record
+from implicit_geom.steppers.closed import IMPACT_SPEED, SLAP, contact_records
 from implicit_geom.steppers.solve import VELOCITY, ContactRecord, Failure, Solve
 
 
@@ -145,11 +145,12 @@ class VelocityStage(Stepper):
         records = []
         for (g, _, members), inputs in zip(problem.members(), problem.gather, strict=True):
             seen = g.seen(found.z[inputs])
-            for i, c in enumerate(members):
-                record = contact_record(self.model, c, g, seen, i, state, ends[c].gap, VELOCITY)
-                record.bounce = ends[c].bounce
-                record.impact, record.slid = ends[c].impact, ends[c].slid
-                records.append(record)
+            gaps = np.array([ends[c].gap for c in members])
+            own = contact_records(self.model, g, seen, np.arange(g.n), state, gaps, VELOCITY)
+            for record in own:
+                end = ends[record.pair]
+                record.bounce, record.impact, record.slid = end.bounce, end.impact, end.slid
+            records += own
         residual = float(np.max(np.abs(problem.residual(found.z, 0.0)), initial=0.0))
         return VelocitySolution(state, records, iterations, residual)
 

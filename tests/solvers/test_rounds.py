@@ -7,10 +7,11 @@ import pytest
 
 import shapes
 from implicit_geom import Scene, simulate, steppers
+from implicit_geom.linearised import Frozen, _project
 from implicit_geom.model import Model
 from implicit_geom.newton import NewtonOptions
 from implicit_geom.problem import StepProblem
-from implicit_geom.rounds import COLD, Frozen, _project, by_rounds
+from implicit_geom.rounds import COLD, CONVEX, by_rounds
 from implicit_geom.steppers.euler import EulerStepper
 
 
@@ -109,3 +110,13 @@ def test_large_steps_are_solved_by_rounds(monkeypatch: pytest.MonkeyPatch) -> No
     assert run.steps["solves"].max() == 1
     for name in ("dynamics", "complementarity", "friction"):
         assert run.steps[name].max() < 1e-8
+
+
+@pytest.mark.parametrize("mu", [0.6, 0.8])
+def test_convex_start_finds_the_heap_at_rest(mu: float) -> None:
+    """With enough friction nothing slips: the convex problem has the solution at once, and nothing moves."""
+    problem, z = prepared(heap(6, mu), 0.05)
+    found = by_rounds(problem, z, CONVEX, NewtonOptions(), convex=True)
+    assert found.converged
+    assert found.iterations < 12
+    assert np.abs(found.z[: problem.bodies.size]).max() < 1e-9

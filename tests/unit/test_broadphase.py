@@ -11,8 +11,11 @@ import pytest
 import shapes
 from implicit_geom import Scene, broadphase
 from implicit_geom.broadphase import BroadPhase
+from implicit_geom.distance import closest
 from implicit_geom.errors import SceneError
 from implicit_geom.model import Model, State
+from implicit_geom.steppers.base import NEWCOMERS
+from implicit_geom.steppers.euler import EulerStepper
 from implicit_geom.supports import Supports, spheres_that_meet
 
 
@@ -140,3 +143,67 @@ def test_five_thousand_discs_are_ready_soon() -> None:
     assert broad.overlapping(model.initial_state(), 1e-8) == []
     assert time.perf_counter() - started < 2.0
     assert len(model.pairs._made) == 0
+
+
+@pytest.mark.parametrize("dim", [2, 3])
+def test_newcomers_together_and_alone(dim: int) -> None:
+    """Closest points found for many pairs at once are those found for each alone, touching ones included."""
+    rng = np.random.default_rng(dim)
+    scene = Scene(dim=dim)
+    up = (0,) * (dim - 1) + (1,)
+    scene.add("floor", shapes.halfplane(up) if dim == 2 else shapes.halfspace(up), fixed=True)
+    for k in range(12):
+        shape = shapes.ellipse(0.2, 0.1) if dim == 2 else shapes.ellipsoid(0.2, 0.15, 0.1)
+        if k % 3 == 0:
+            shape = shapes.disc(0.15) if dim == 2 else shapes.sphere(0.15)
+        place = (0.45 * (k % 4), *([0.42 * (k // 4)] if dim == 3 else []), 0.3 + 0.45 * (k // 4))
+        turn = rng.normal() if dim == 2 else rng.normal(size=4)
+        scene.add(f"b{k}", shape, mass=1.0, position=place, orientation=turn)
+    for k, x in enumerate((5.0, 5.3)):  # two that touch
+        ball = shapes.disc(0.15) if dim == 2 else shapes.sphere(0.15)
+        scene.add(f"t{k}", ball, mass=1.0, position=(x, *(0,) * (dim - 2), 0.15))
+    model = Model(scene)
+    state = model.initial_state()
+    together, alone = EulerStepper(model), EulerStepper(model)
+    pairs = together.broad.candidates(state, 0.1, model.loads(0.0))
+    assert len(pairs) > NEWCOMERS
+    together._know_many(state, pairs)
+    assert len(together.warm) > 0.8 * len(pairs)
+    touching = int(model.pairs.number(13, 14))
+    assert touching in together.warm
+    for c, start in together.warm.items():
+        other = alone._fresh(state, c)
+        layout = model.pairs[c].kernel.layout
+        assert np.abs(start.unknowns - other.unknowns)[: layout.geometry].max() < 1e-11
+        assert np.array_equal(start.direction, other.direction)
+        assert np.abs(together.broad.normals[c] - alone.broad.normals[c]).max() < 1e-11
+
+
+def test_pairs_proved_to_stay_apart() -> None:
+    """Pairs that one direction keeps apart do not cross anywhere on their way."""
+    rng = np.random.default_rng(4)
+    scene = Scene()
+    for k in range(40):
+        place = (0.5 * (k % 5), 0.5 * (k // 5 % 4), 0.5 * (k // 20))
+        velocity = rng.normal(size=3) * 3
+        spin = rng.normal(size=3) * 5
+        scene.add(
+            f"e{k}",
+            shapes.ellipsoid(0.22, 0.15, 0.1),
+            mass=1.0,
+            position=place,
+            velocity=velocity,
+            angular_velocity=spin,
+        )
+    model = Model(scene)
+    state, broad = model.initial_state(), BroadPhase(model)
+    nu, h = np.column_stack([state.v, state.w]), 0.1
+    pairs = np.array(broad.candidates(state, h, model.loads(0.0)))
+    apart = broad._kept_apart(state, nu, h, pairs)
+    assert 0.2 < np.mean(apart) < 1
+    for c in pairs[apart].tolist():
+        pair = model.pairs[c]
+        for s in np.linspace(0, h, 9):
+            there = state.advanced(nu, s)
+            gap = closest(model.placed(there, pair.first), model.placed(there, pair.second)).points.gap
+            assert gap >= -broadphase.CROSSING * 0.22

@@ -12,6 +12,7 @@ from implicit_geom.model import Model
 from implicit_geom.newton import _newton_step
 from implicit_geom.problem import StepProblem
 from implicit_geom.rattle_problem import PositionProblem
+from implicit_geom.steppers import base
 from implicit_geom.steppers.euler import EulerStepper
 
 
@@ -71,6 +72,8 @@ def test_pile_by_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     for limit in (10**9, 0):
         monkeypatch.setattr(problem, "CONDENSED", limit)
         monkeypatch.setenv("IMPLICIT_GEOM_COMPILED", "0")
+        # (a heap's step has several solutions: both runs must look for them in the same ways)
+        monkeypatch.setattr(base, "ways", lambda *_: iter(()))
         runs.append(simulate(scene, duration=0.2, step=0.01, stepper="implicit-euler"))
     assert np.abs(runs[0].states.x - runs[1].states.x).max() < 1e-9
     assert runs[1].steps["friction"].max() < 1e-8
