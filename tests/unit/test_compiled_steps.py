@@ -405,7 +405,7 @@ class Trap:
     holds: Callable[[Trajectory], bool]  # the property that a wrongly accepted step would break
     h: float = 0.01
     steps: int = 60
-    own: int = 1  # steps at least that compiled code must refuse
+    own: int = 1  # steps at least that compiled code must refuse; 0 where it may do as the stepper does
     options: dict[str, Any] = field(default_factory=dict)
 
 
@@ -433,7 +433,7 @@ TRAPS = {
         options={"energy_guard": 1e-4},
     ),
     "blow on a sliding body": Trap(
-        struck_while_sliding, lambda r: np.diff(r.energy).max() < 1e-2 * r.energy.max(), steps=20
+        struck_while_sliding, lambda r: np.diff(r.energy).max() < 1e-2 * r.energy.max(), steps=20, own=0
     ),
     "end of sliding": Trap(
         stopping,
