@@ -32,7 +32,7 @@ from implicit_geom.values import variants
 class Batch:
     """Many runs as one set of arrays: `batch["egg"].position` is (scenes, T+1, dim).
 
-    status    (scenes,) "done" or "failed"; a failed scene has NaN after its last good step
+    status    (scenes,) "done" or "failed"; bodies of a failed scene are at NaN after its last good step
     failures  the reasons, by scene
     solved    (scenes,) steps that were taken outside the compiled code
     wall_time time that all steps took, without the set-up, s
@@ -156,11 +156,13 @@ class Lane:
         state = model.initial_state()
         check_overlap(model, solver, state)
         lengths = options.step_lengths()
+        fixed = np.setdiff1d(np.arange(len(model.bodies)), model.moving)
         for part in PARTS:
             first = getattr(state, part)
             if part not in shared:
                 shared[part] = np.full((scenes, len(lengths) + 1, *first.shape), np.nan)
             shared[part][number, 0] = first
+            shared[part][number][:, fixed] = first[fixed]
         return Lane(number, model, solver, state, lengths, shared)
 
     @property

@@ -110,8 +110,10 @@ class _Held:
         """Copy what neighbouring lanes did in the same steps, at once."""
         scenes = slice(lanes[0].number, lanes[-1].number + 1)
         steps = slice(lanes[0].taken + 1, lanes[0].taken + 1 + taken)
+        own = slice(place, place + len(lanes))
         for part in PARTS:
-            lanes[0].shared[part][scenes, steps] = states[part][place : place + len(lanes), :taken]
+            for b in lanes[0].model.moving.tolist():
+                lanes[0].shared[part][scenes, steps, b] = states[part][own, :taken, b]
         for lane in lanes:
             lane.taken += taken
 

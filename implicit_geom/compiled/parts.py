@@ -250,20 +250,21 @@ class Parts:
         numbers[Numbers.RESIDUAL] = report[2].max(numbers[Numbers.RESIDUAL])
 
     def write(self, c: Code, t: Array, row: Array, stages: tuple[Array, ...]) -> None:
-        """A row of output: NEXT, NU, iterations and residual, then the records of the stages."""
+        """A row of output: NEXT; and, where records are wanted, NU, iterations and residual, the records."""
         numbers = t.array(Table.NUMBERS, "n")
         B = t[Table.BODIES]
         states, nu = B * self.n_state, B * self.nv
         c.copy(row, t.array(Table.NEXT, "n"), states)
-        c.copy(row.part(states), t.array(Table.NU, "n"), nu)
-        rest = row.part(states + nu)
-        rest[0], rest[1] = numbers[Numbers.ITERATIONS], numbers[Numbers.RESIDUAL]
-        place = c.counter(2)
-        for p in stages:
-            with c.when(t[Table.RECORDS].equals(1)), groups(c, p) as g:
-                n = g[Group.COUNT] * g[Group.N_RECORD]
-                c.copy(rest.part(place.get()), g.array(Group.RECORD, "n"), n)
-                place.set(place.get() + n)
+        with c.when(t[Table.RECORDS].equals(1)):
+            c.copy(row.part(states), t.array(Table.NU, "n"), nu)
+            rest = row.part(states + nu)
+            rest[0], rest[1] = numbers[Numbers.ITERATIONS], numbers[Numbers.RESIDUAL]
+            place = c.counter(2)
+            for p in stages:
+                with groups(c, p) as g:
+                    n = g[Group.COUNT] * g[Group.N_RECORD]
+                    c.copy(rest.part(place.get()), g.array(Group.RECORD, "n"), n)
+                    place.set(place.get() + n)
 
     def commit(self, c: Code, t: Array) -> None:
         """NEXT becomes the state, for lanes without trouble."""
