@@ -9,7 +9,6 @@ positions. The runs go on from the compiled result, so that differences do not a
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -17,9 +16,9 @@ from typing import Any
 import numpy as np
 
 import experiments
+from experiments.benchmarks.timing import uncompiled
 from experiments.check import Check, at_least, at_most
 from implicit_geom import Trajectory
-from implicit_geom.compiled import SWITCH
 from implicit_geom.compiled.runner import Runner
 from implicit_geom.model import Model, State
 from implicit_geom.simulate import _March
@@ -67,7 +66,7 @@ def _whole_runs(module: Any, params: dict[str, Any]) -> tuple[int, float]:
     """All runs of an experiment with and without compiled code: how many, largest distance of a body, m."""
     with recorded() as ours:
         module.run(params)
-    with recorded() as theirs, _uncompiled():
+    with recorded() as theirs, uncompiled():
         module.run(params)
     pairs = list(zip(ours, theirs, strict=True))
     return len(pairs), max(float(np.max(np.abs(a.states.x - b.states.x))) for a, b in pairs)
@@ -88,19 +87,6 @@ def recorded() -> Iterator[list[Trajectory]]:
         yield runs
     finally:
         _March.run = march  # type: ignore[method-assign]
-
-
-@contextmanager
-def _uncompiled() -> Iterator[None]:
-    before = os.environ.get(SWITCH)
-    os.environ[SWITCH] = "0"
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ[SWITCH]
-        else:
-            os.environ[SWITCH] = before
 
 
 def check(tables: dict[str, Table]) -> list[Check]:
