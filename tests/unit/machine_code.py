@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import casadi as ca
 import numpy as np
 from llvmlite import ir
 
+from implicit_geom.compiled.lowering import lower
 from implicit_geom.compiled.objects import Code, _compile
 
 ALIGNMENT = 64
@@ -32,3 +34,10 @@ def call(code: Code, name: str, *arguments: np.ndarray | int) -> int:
     """Call a function; arrays are passed by address."""
     values = [a.ctypes.data if isinstance(a, np.ndarray) else a for a in arguments]
     return code.function(name, len(values))(*values)
+
+
+def lowered(functions: dict[str, ca.Function], lanes: int) -> Code:
+    module = ir.Module("test")
+    for name, f in functions.items():
+        lower(module, name, f, lanes)
+    return compiled(module)
