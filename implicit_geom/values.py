@@ -76,7 +76,9 @@ def _find(plain: dict[str, Any], path: str) -> tuple[dict[str, Any], str]:
         here, walked = here[name], f"{walked}{name}."
     allowed = _keys(here, walked)
     if key not in allowed:
-        raise SceneError(f"values[{path!r}]: {walked or 'the scene'} has no {key!r}{hint(key, allowed)}")
+        raise SceneError(
+            f"values[{path!r}]: {walked.rstrip('.') or 'the scene'} has no {key!r}{hint(key, allowed)}"
+        )
     return here, key
 
 
