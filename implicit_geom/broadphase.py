@@ -13,7 +13,6 @@ import numpy as np
 from implicit_geom.distance import Closest, closest, track
 from implicit_geom.model import Model, State
 from implicit_geom.supports import Supports, spheres_that_meet
-from shapes.shape import Shape
 
 MARGIN = 1.5  # the first guess at a step's motion is taken this much larger
 AHEAD = 20.0  # steps for which a wider set of candidates should last
@@ -29,13 +28,10 @@ class BroadPhase:
     def __init__(self, model: Model) -> None:
         self.model = model
         self.normals: dict[int, np.ndarray] = {}  # last known separating direction of a pair
-        self.thickness = np.array([_thickness(b.shape) for b in model.bodies])
-        self.support_error = np.array([b.shape.support_error for b in model.bodies])
-        reach = np.where(np.isfinite(model.reach), model.reach, 0.0)
-        self.reach = reach
+        self.support_error = np.array([shape.support_error for shape in model.pieces.shapes])
+        self.reach = np.where(np.isfinite(model.reach), model.reach, 0.0)
         self.supports = Supports(model)
-        self._bounded = np.array([b.shape.bounded for b in model.bodies])
-        self._unbounded = np.flatnonzero(~self._bounded)
+        self._bounded = np.isfinite(model.reach)  # (B,) bodies
         self._all: np.ndarray | None = None
 
     def motion(self, v: np.ndarray, w: np.ndarray, h: float, pairs: np.ndarray) -> np.ndarray:
@@ -83,13 +79,13 @@ class BroadPhase:
     def overlapping(self, state: State, allowed: float) -> list[int]:
         """Pairs not proved to overlap by no more than that part of the smaller body."""
         near = self._near(state, np.zeros(len(state.x)))
-        a, b = self.model.pairs.sides(near)
-        bound = -allowed * np.minimum(self.model.size[a], self.model.size[b])
+        i, j = self.model.pairs.pieces(near)
+        bound = -allowed * np.minimum(self.model.pieces.size[i], self.model.pieces.size[j])
         return self._within(state, near, bound).tolist()
 
     def _near(self, state: State, travel: np.ndarray) -> np.ndarray:
-        """Pairs whose bounding spheres, larger by `travel`, meet, and all with unbounded bodies; sorted."""
-        pairs = self.model.pairs
+        """Pairs of bodies whose bounding spheres, larger by `travel`, meet, or that are unbounded; sorted."""
+        pairs, pieces = self.model.pairs, self.model.pieces
         if len(pairs) <= FEW:
             if self._all is None:
                 self._all = np.arange(len(pairs))
@@ -97,13 +93,14 @@ class BroadPhase:
         # (rounding of the tree's distances must not lose a pair)
         radius = (1 + 1e-9) * (np.where(self._bounded, self.model.reach, 0.0) + travel)
         i, j = spheres_that_meet(state.x, radius, np.flatnonzero(self._bounded))
-        for k, u in enumerate(self._unbounded):
-            rest = np.setdiff1d(np.arange(len(state.x)), self._unbounded[: k + 1])
+        unbounded = np.flatnonzero(~self._bounded)
+        for k, u in enumerate(unbounded):
+            rest = np.setdiff1d(np.arange(len(state.x)), unbounded[: k + 1])
             i, j = np.append(i, np.minimum(rest, u)), np.append(j, np.maximum(rest, u))
         fixed = np.ones(len(state.x), bool)
         fixed[self.model.moving] = False
         kept = ~(fixed[i] & fixed[j])
-        return np.sort(pairs.number(i[kept], j[kept]))
+        return np.sort(pairs.number(*pieces.of_pairs(i[kept], j[kept])))
 
     def _touching(self, state: State, near: np.ndarray, bound: np.ndarray) -> np.ndarray:
         """Whether spheres, or a sphere and a half-space, are no farther apart than `bound`."""
@@ -112,7 +109,7 @@ class BroadPhase:
         apart = np.linalg.norm(state.x[b] - state.x[a], axis=1) - m.reach[a] - m.reach[b]
         plane = m.pairs.against_halfspaces(near)
         if np.any(plane):
-            n, offset = self.supports.planes(state, a[plane])
+            n, offset = self.supports.planes(state, m.pairs.pieces(near[plane])[0])
             apart[plane] = np.einsum("ki,ki->k", n, state.x[b[plane]]) - offset - m.reach[b[plane]]
         return np.asarray(~(apart > bound))
 
@@ -129,18 +126,20 @@ class BroadPhase:
         norm = np.linalg.norm(n, axis=1)
         n /= np.where(norm > 0, norm, 1.0)[:, None]
         offset = np.zeros(len(near))
+        i, j = self.model.pairs.pieces(near)
         if np.any(plane):
-            n[plane], offset[plane] = self.supports.planes(state, a[plane])
+            n[plane], offset[plane] = self.supports.planes(state, i[plane])
         for k, c in enumerate(near.tolist()):
             if c in self.normals and not plane[k]:
                 n[k] = self.normals[c]
                 norm[k] = 1.0
-        known = (self._bounded[a] | plane) & self._bounded[b] & ((norm > 0) | plane)
+        bounded = self.model.pieces.bounded
+        known = (bounded[i] | plane) & bounded[j] & ((norm > 0) | plane)
         gap = np.full(len(near), -np.inf)
-        gap[known] = -self.supports(state, b[known], -n[known]) - offset[known]
+        gap[known] = -self.supports(state, j[known], -n[known]) - offset[known]
         both = known & ~plane
-        gap[both] -= self.supports(state, a[both], n[both])
-        return near[~(gap - self.support_error[a] - self.support_error[b] > bound)]
+        gap[both] -= self.supports(state, i[both], n[both])
+        return near[~(gap - self.support_error[i] - self.support_error[j] > bound)]
 
     def crossed(
         self, start: State, nu: np.ndarray, h: float, ends: dict[int, tuple[np.ndarray, bool]]
@@ -153,18 +152,19 @@ class BroadPhase:
         dim = self.model.dim
         numbers = np.array(list(ends), int)
         motion = self.motion(nu[:, :dim], nu[:, dim:], abs(h), numbers)
-        a, b = self.model.pairs.sides(numbers)
+        i, j = self.model.pairs.pieces(numbers)
+        thickness = self.model.pieces.thickness
         # a closed pair that moves by less than half its thickness cannot have passed
         closed = np.array([pressed for _, pressed in ends.values()], bool)
-        safe = closed & (motion <= np.minimum(self.thickness[a], self.thickness[b]) / 2)
+        safe = closed & (motion <= np.minimum(thickness[i], thickness[j]) / 2)
         safe |= self.model.pairs.against_halfspaces(numbers)
         if len(numbers) > ALONE:
             doubtful = np.flatnonzero(~safe)
             safe[doubtful] = self._kept_apart(start, nu, h, numbers[doubtful])
         for k in np.flatnonzero(~safe).tolist():
-            i = int(numbers[k])
-            if self._crosses(i, start, nu, h, float(motion[k]), *ends[i]):
-                return i
+            c = int(numbers[k])
+            if self._crosses(c, start, nu, h, float(motion[k]), *ends[c]):
+                return c
         return None
 
     def _kept_apart(self, start: State, nu: np.ndarray, h: float, pairs: np.ndarray) -> np.ndarray:
@@ -174,42 +174,44 @@ class BroadPhase:
         the bodies' turning by angles theta adds to their extent in between, reach (1 - cos(theta / 2)).
         """
         end = start.advanced(nu, h)
-        a, b = self.model.pairs.sides(pairs)
-        known = self._bounded[a] & self._bounded[b]
-        a, b = a[known], b[known]
+        pieces = self.model.pieces
+        i, j = self.model.pairs.pieces(pairs)
+        known = pieces.bounded[i] & pieces.bounded[j]
+        i, j = i[known], j[known]
+        a, b = pieces.owner[i], pieces.owner[j]
         mean = (start.x[b] - start.x[a] + end.x[b] - end.x[a]) / 2
         n = np.array(
             [self.normals.get(c, d) for c, d in zip(pairs[known].tolist(), mean, strict=True)]
         ).reshape(mean.shape)
         theta = np.minimum(abs(h) * np.linalg.norm(nu[:, self.model.dim :], axis=1), np.pi)
-        turned = self.reach * (1 - np.cos(theta / 2)) + self.support_error
-        allowed = CROSSING * np.minimum(self.model.size[a], self.model.size[b]) - turned[a] - turned[b]
+        turned = (self.reach * (1 - np.cos(theta / 2)))[pieces.owner] + self.support_error
+        allowed = CROSSING * np.minimum(pieces.size[i], pieces.size[j]) - turned[i] - turned[j]
         apart = np.zeros(len(pairs), bool)
         for direction in (n, mean):
             unit = direction / np.maximum(np.linalg.norm(direction, axis=1), 1e-300)[:, None]
             gap = np.full(len(a), np.inf)
             for state in (start, end):
-                extent = self.supports(state, b, -unit) + self.supports(state, a, unit)
+                extent = self.supports(state, j, -unit) + self.supports(state, i, unit)
                 gap = np.minimum(gap, -extent)
             apart[known] |= gap >= -allowed
         return apart
 
     def _crosses(
-        self, i: int, start: State, nu: np.ndarray, h: float, motion: float, end: np.ndarray, closed: bool
+        self, c: int, start: State, nu: np.ndarray, h: float, motion: float, end: np.ndarray, closed: bool
     ) -> bool:
-        pair = self.model.pairs[i]
-        a, b = pair.first, pair.second
-        thin = min(self.thickness[a], self.thickness[b])
+        i, j = self.model.pairs[c].pieces
+        pieces = self.model.pieces
+        thin = min(pieces.thickness[i], pieces.thickness[j])
 
         def at(s: float, guess: np.ndarray) -> Closest:
             there = start.advanced(nu, s * h)
-            return track(self.model.placed(there, a), self.model.placed(there, b), guess)
+            return track(self.model.placed(there, i), self.model.placed(there, j), guess)
 
         last = at(1.0, end)
-        first = closest(self.model.placed(start, a), self.model.placed(start, b), self.normals.get(i))
+        first = closest(self.model.placed(start, i), self.model.placed(start, j), self.normals.get(c))
         # Bodies that touch at one end of the step, on the same side throughout, roll or slide on
         # each other: a little overlap on the way is the step's own error, not a crossing.
-        small = CROSSING * min(self.model.size[a], self.model.size[b])
+        small = CROSSING * min(pieces.size[i], pieces.size[j])
         apart = min(first.points.gap, last.points.gap) > small and not closed
         same_side = float(first.points.normal @ last.points.normal) > 0
         allowed = max(thin / 8, small) if same_side and not apart else small
@@ -222,16 +224,8 @@ class BroadPhase:
             if (c0.points.gap + c1.points.gap - motion * (s1 - s0)) / 2 >= -allowed:
                 continue
             middle = (s0 + s1) / 2
-            c = at(middle, c0.unknowns if middle - s0 < 0.5 else c1.unknowns)
-            if c.points.gap < -allowed:
+            found = at(middle, c0.unknowns if middle - s0 < 0.5 else c1.unknowns)
+            if found.points.gap < -allowed:
                 return True
-            intervals += [(s0, c0, middle, c), (middle, c, s1, c1)]
+            intervals += [(s0, c0, middle, found), (middle, found, s1, c1)]
         return True
-
-
-def _thickness(shape: Shape) -> float:
-    """Half of the bounding box's shortest edge."""
-    if not shape.bounded:
-        return np.inf
-    lower, upper = shape.bounds
-    return float(np.min(upper - lower) / 2)

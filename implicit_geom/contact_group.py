@@ -52,7 +52,8 @@ class ContactGroup:
         # directions of friction that the scene gives, zero where it gives none
         self.given = np.array([sort.law.direction is not None for sort in sorts], bool)
         self.given_direction = np.array([sort.law.direction or (0.0,) * model.dim for sort in sorts])
-        self.first, self.second = model.pairs.sides(numbers)
+        self.first, self.second = model.pairs.sides(numbers)  # bodies
+        self.pieces = model.pairs.pieces(numbers)
         self.parameters = np.zeros((self.n, kernel.symbols.parameters.numel()))
         self.rows = Mapped(kernel.exact[0], self.n)
         self.linear = Mapped(kernel.exact[1], self.n)
@@ -85,16 +86,16 @@ class ContactGroup:
     def _set_constants(self) -> None:
         """Parameters that no step changes: scales, friction, shapes."""
         m = self.model
-        size = np.minimum(m.size[self.first], m.size[self.second])
+        size = np.minimum(*(m.pieces.size[piece] for piece in self.pieces))
         self.set("L", np.where(np.isfinite(size), size, 1.0)[:, None])
         laws = [sort.law for sort in self.sorts]
         self.set("mu", np.array([[law.mu] for law in laws]))
         kept = self.kernel.kind.components
         if kept:
             self.set("e", np.array([[getattr(law, f"e_{c}") for c in kept] for law in laws]))
-        for i, body in ((1, self.first), (2, self.second)):
-            self.set(f"com{i}", m.com[body])
-            self.set(f"theta{i}", np.array([m.bodies[k].shape.values for k in body.tolist()]))
+        for i, piece in enumerate(self.pieces, start=1):
+            self.set(f"com{i}", m.com[m.pieces.owner[piece]])
+            self.set(f"theta{i}", np.array([m.pieces.shapes[k].values for k in piece.tolist()]))
 
     def prepare(self, state: State, h: float, bodies: BodyRows, starts: list[WarmStart]) -> np.ndarray:
         """Set the parameters of a step; returns the unknowns to start from, (n, unknowns).

@@ -1,4 +1,4 @@
-"""The public distance query: signed gap, closest points and normal of two convex shapes.
+"""The public distance query: signed gap, closest points and normal of two convex shapes, or unions of them.
 
 The gap is the largest separation over all directions n (from the first body to the second),
 
@@ -11,8 +11,9 @@ digits. `d >= 0` together with multipliers >= 0 proves separation: n is then a s
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -38,7 +39,10 @@ OPTIONS = NewtonOptions(damped_steps=30)
 
 
 def distance(shape_a: Shape, pose_a: Any, shape_b: Shape, pose_b: Any) -> ClosestPoints:
-    """Signed distance of two shapes, each at the pose (position, orientation) of its own frame."""
+    """Signed distance of two shapes, each at the pose (position, orientation) of its own frame.
+
+    Of unions it is the smallest over all pairs of their pieces: where several overlap, the deepest.
+    """
     for label, shape in (("first", shape_a), ("second", shape_b)):
         if not isinstance(shape, Shape):
             raise SceneError(f"distance: the {label} shape is {shape!r}; give one such as shapes.sphere(1)")
@@ -49,10 +53,21 @@ def distance(shape_a: Shape, pose_a: Any, shape_b: Shape, pose_b: Any) -> Closes
         raise SceneError(
             f"distance: {shape_a.kind} and {shape_b.kind} are both unbounded; give one bounded shape"
         )
-    if is_halfspace(shape_b):
-        c = distance(shape_b, pose_b, shape_a, pose_a)
+    pairs = product(shape_a.pieces, shape_b.pieces)
+    return min(
+        (_pieces_distance(replace(a, shape=one), replace(b, shape=two)) for one, two in pairs), key=_gap
+    )
+
+
+def _pieces_distance(a: Placed, b: Placed) -> ClosestPoints:
+    if is_halfspace(b.shape):
+        c = closest(b, a).points
         return ClosestPoints(c.gap, c.point_b, c.point_a, -c.normal)
     return closest(a, b).points
+
+
+def _gap(c: ClosestPoints) -> float:
+    return c.gap
 
 
 def place(shape: Shape, pose: Any) -> Placed:

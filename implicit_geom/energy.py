@@ -9,6 +9,7 @@ import numpy as np
 from implicit_geom import rotation
 from implicit_geom.contact_geometry import is_halfspace
 from implicit_geom.model import Model, State
+from shapes.shape import Shape
 
 ROUNDING = 1e-12  # of the energies at hand: a gain below this is none
 DIRECTIONS = 4000  # sampled for the smallest height of a body's centre over a plane
@@ -51,9 +52,10 @@ class EnergyScale:
             return
         self.up = -gravity / self.strength
         floors = [
-            float(b.shape.values[-1] + b.position @ self.up)
+            float(piece.values[-1] + b.position @ self.up)
             for b in model.bodies
-            if b.fixed and is_halfspace(b.shape) and _is_level(b, self.up, model.dim)
+            for piece in b.shape.pieces
+            if b.fixed and is_halfspace(piece) and _is_level(b, piece, self.up, model.dim)
         ]
         if floors:
             for i in model.moving:
@@ -85,9 +87,9 @@ class EnergyScale:
         return float(np.sum(self.model.mass[m] * self.strength * fall))
 
 
-def _is_level(body: Any, up: np.ndarray, dim: int) -> bool:
+def _is_level(body: Any, plane: Shape, up: np.ndarray, dim: int) -> bool:
     R = rotation.matrix(body.orientation) if dim == 3 else rotation.planar(float(body.orientation))
-    return bool(R @ body.shape.values[:-1] @ up > 1 - 1e-12)
+    return bool(R @ plane.values[:-1] @ up > 1 - 1e-12)
 
 
 def _smallest_height(model: Model, i: int) -> float:

@@ -41,8 +41,8 @@ def geometry_residual(model: Model, solve: Any) -> GeometryResidual:
             continue
         p = model.pairs[c.pair]
         # the normal points from the first body of the scene to the second
-        for sign, b in ((1.0, min(p.first, p.second)), (-1.0, max(p.first, p.second))):
-            body = model.placed(solve.end, b)
+        for sign, piece in ((1.0, min(p.pieces)), (-1.0, max(p.pieces))):
+            body = model.placed(solve.end, piece)
             local = body.R.T @ (c.point - body.x) + body.com
             touching = max(touching, float(abs(body.shape.violation(local[None])[0])))
             normal = max(normal, normal_cone_distance(body, local, sign * body.R.T @ c.normal))
@@ -52,11 +52,12 @@ def geometry_residual(model: Model, solve: Any) -> GeometryResidual:
     fixed = np.isin(bodies, model.moving, invert=True)
     others = {(min(int(u), int(b)), max(int(u), int(b))) for u in unbounded for b in bodies if u != b}
     for i, j in sorted({*zip(*(side.tolist() for side in near), strict=True), *others}):
-        if (fixed[i] and fixed[j]) or (number := int(model.pairs.number(i, j))) in closed:
+        if fixed[i] and fixed[j]:
             continue
-        p = model.pairs[number]
-        gap = closest(model.placed(solve.end, p.first), model.placed(solve.end, p.second)).points.gap
-        overlap = max(overlap, -gap)
+        for number in model.pairs.number(*model.pieces.of_pairs(np.array([i]), np.array([j]))).tolist():
+            if number not in closed:
+                a, b = (model.placed(solve.end, piece) for piece in model.pairs[number].pieces)
+                overlap = max(overlap, -closest(a, b).points.gap)
     return GeometryResidual(touching, normal, overlap)
 
 

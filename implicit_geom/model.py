@@ -11,6 +11,7 @@ from implicit_geom import rotation
 from implicit_geom.closest_points import Placed
 from implicit_geom.errors import SceneError
 from implicit_geom.pairs import Pair, Pairs
+from implicit_geom.pieces import Pieces
 from implicit_geom.scene import Scene
 from shapes.shape import Shape
 
@@ -66,7 +67,8 @@ class Model:
         self.size = np.array([b.shape.size for b in self.bodies])
         self.reach = np.array([_reach(b.shape, b.com) for b in self.bodies])
         self.friction_residual = friction_residual
-        self.pairs = Pairs(scene, friction_residual)
+        self.pieces = Pieces(self.bodies)
+        self.pairs = Pairs(scene, self.pieces, friction_residual)
 
     def initial_state(self) -> State:
         """The state the scene describes, at time zero."""
@@ -78,9 +80,10 @@ class Model:
             np.array([np.atleast_1d(b.angular_velocity) for b in self.bodies]),
         )
 
-    def placed(self, state: State, body: int) -> Placed:
-        """A body's shape at its pose in the given state."""
-        return Placed(self.bodies[body].shape, state.x[body], state.R[body], self.com[body])
+    def placed(self, state: State, piece: int) -> Placed:
+        """A convex piece (a convex body is its own) at its body's pose in the given state."""
+        body = self.pieces.owner[piece]
+        return Placed(self.pieces.shapes[piece], state.x[body], state.R[body], self.com[body])
 
     def loads(self, time: float) -> np.ndarray:
         """Force and torque on every body, gravity included; (B, dim + spins)."""

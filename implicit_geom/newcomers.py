@@ -47,9 +47,9 @@ def closest_points(
     points, L = Supports(model), g.get("L")
     if layout.known_normal:
         n = np.einsum("nij,nj->ni", state.R[g.first], g.get("theta1")[:, :dim])
-        u[:, at["r"]] = (points.points(state, g.second, -n) - state.x[g.second]) / L
+        u[:, at["r"]] = (points.points(state, g.pieces[1], -n) - state.x[g.second]) / L
     else:
-        one, two = points.points(state, g.first, n), points.points(state, g.second, -n)
+        one, two = points.points(state, g.pieces[0], n), points.points(state, g.pieces[1], -n)
         u[:, at["r"]] = (one - state.x[g.first]) / L
         u[:, at["D"]] = np.einsum("ni,ni->n", two - one, n)[:, None]
         u[:, at["n"]] = n

@@ -1,21 +1,23 @@
-"""Pairs of bodies, numbered once and made when they are asked for.
+"""Pairs of convex pieces, numbered once and made when they are asked for.
 
-The pairs (i, j), i < j, are counted row by row; pairs of two fixed bodies are left out. A scene of n bodies
-has n^2 / 2 of them, of which few ever come near each other: what a pair needs is found from its number.
+The pairs (i, j), i < j, are counted row by row; pairs of two fixed bodies and of pieces of the same body are
+left out. A scene of n pieces has n^2 / 2 of them, of which few ever come near each other: what a pair needs
+is found from its number.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import overload
 
 import numpy as np
 
-from implicit_geom.contact_geometry import is_halfspace
 from implicit_geom.errors import SceneError
 from implicit_geom.kernel import PairKernel, pair_kernel
 from implicit_geom.pair import PairKind
+from implicit_geom.pieces import Pieces
 from implicit_geom.scene import Friction, Scene
 
 NO_FRAME, FRAME_FIRST, FRAME_SECOND = 0, 1, 2  # which body of a pair its friction's directions belong to
@@ -24,18 +26,19 @@ ROLES = 3
 
 @dataclass(frozen=True)
 class Pair:
-    """Two bodies that may touch; `first` is the half-space where there is one."""
+    """Two bodies that may touch, with a piece each; `first` is the half-space where there is one."""
 
     first: int
     second: int
     law: Friction
     kernel: PairKernel
     swapped: bool  # the scene's order is (second, first)
+    pieces: tuple[int, int]  # of the first and of the second body
 
 
 @dataclass(frozen=True)
 class Sort:
-    """What pairs of the same classes of bodies and the same law share."""
+    """What pairs of the same classes of pieces and the same law share."""
 
     law: Friction
     kernel: PairKernel
@@ -43,32 +46,31 @@ class Sort:
 
 
 class Pairs(Sequence[Pair]):
-    """All pairs of a scene that may touch."""
+    """All pairs of a scene's pieces that may touch."""
 
-    def __init__(self, scene: Scene, friction_residual: str) -> None:
+    def __init__(self, scene: Scene, pieces: Pieces, friction_residual: str) -> None:
         self.scene = scene
+        self._pieces = pieces
         self.friction_residual = friction_residual
         self.names = list(scene.bodies)
         self.bodies = list(scene.bodies.values())
-        B = len(self.bodies)
-        fixed = np.array([b.fixed for b in self.bodies])
-        self._fixed, self._moving = fixed, np.flatnonzero(~fixed)
-        self._moving_before = np.concatenate([[0], np.cumsum(~fixed)])  # moving bodies among the first k
+        fixed = pieces.fixed
+        self._moving = np.flatnonzero(~fixed)
+        self._moving_before = np.concatenate([[0], np.cumsum(~fixed)])  # moving pieces among the first k
         after = self._moving_before[-1] - self._moving_before[1:]
-        length = np.where(fixed, after, B - 1 - np.arange(B))
+        length = np.where(fixed, after, len(pieces) - pieces.after)
         self._offset = np.concatenate([[0], np.cumsum(length)])  # number of the first pair of each row
-        self._half = np.array([is_halfspace(b.shape) for b in self.bodies])
         self._classes()
         self._laws()
         self._sorts: dict[int, Sort] = {}
         self._made: dict[int, Pair] = {}
 
     def _classes(self) -> None:
-        """Bodies of one class make the same kinds of pairs."""
+        """Pieces of one class make the same kinds of pairs."""
         known: dict[Hashable, int] = {}
-        self._class = np.zeros(len(self.bodies), int)
-        for i, b in enumerate(self.bodies):
-            key = (b.shape.structure, b.shape.values.size, b.fixed)
+        self._class = np.zeros(len(self._pieces), int)
+        for i, (shape, fixed) in enumerate(zip(self._pieces.shapes, self._pieces.fixed, strict=True)):
+            key = (shape.structure, shape.values.size, bool(fixed))
             self._class[i] = known.setdefault(key, len(known))
         self._class_count = len(known)
 
@@ -79,9 +81,10 @@ class Pairs(Sequence[Pair]):
         self._frame = -1 if default.frame is None else index.get(default.frame, -1)
         special = {}
         for names in self.scene._pair_friction:
-            i, j = sorted(index[name] for name in names)
-            if not (self._fixed[i] and self._fixed[j]):
-                special[int(self.number(i, j))] = (i, j)
+            a, b = sorted(index[name] for name in names)
+            if not (self.bodies[a].fixed and self.bodies[b].fixed):
+                for i, j in product(self._pieces.of(a).tolist(), self._pieces.of(b).tolist()):
+                    special[int(self.number(i, j))] = (i, j)
         self._check(special)
         self.laws: list[Friction] = [default, default]
         plain, attached = self._ordinary(special)
@@ -98,30 +101,37 @@ class Pairs(Sequence[Pair]):
         for c in range(len(self)):
             if c in special:
                 continue
-            i, j = self.ends(np.array([c]))
+            i, j = self.sides(np.array([c]))
             if self._frame in (i[0], j[0]):
                 continue
             plain = c
             break
         if self._frame >= 0:
-            others = np.array([b for b in range(len(self.bodies)) if b != self._frame], int)
-            if self._fixed[self._frame]:
-                others = others[~self._fixed[others]]
-            i, j = np.minimum(others, self._frame), np.maximum(others, self._frame)
+            own = self._pieces.of(self._frame)[0]
+            others = np.flatnonzero(self._pieces.owner != self._frame)
+            if self._pieces.fixed[own]:
+                others = others[~self._pieces.fixed[others]]
+            i, j = np.minimum(others, own), np.maximum(others, own)
             attached = next((int(c) for c in np.sort(self.number(i, j)) if c not in special), None)
         return plain, attached
 
     def _law(self, c: int) -> Friction:
-        i, j = self.ends(np.array([c]))
-        return self.scene.pair_friction(self.names[i[0]], self.names[j[0]])
+        a, b = self._owners(c)
+        return self.scene.pair_friction(self.names[a], self.names[b])
+
+    def _owners(self, c: int) -> tuple[int, int]:
+        """The bodies of a pair, in the scene's order."""
+        i, j = (int(self._pieces.owner[piece[0]]) for piece in self.ends(np.array([c])))
+        return i, j
 
     def _check(self, special: dict[int, tuple[int, int]]) -> None:
         """Raise what is wrong with the first pair that has something wrong."""
         wrong: int | None = None
-        unbounded = [i for i, b in enumerate(self.bodies) if not b.shape.bounded]
+        fixed, owner = self._pieces.fixed, self._pieces.owner
+        unbounded = np.flatnonzero(~self._pieces.bounded).tolist()
         for k, i in enumerate(unbounded):
             for j in unbounded[k + 1 :]:
-                if not (self._fixed[i] and self._fixed[j]):
+                if owner[i] != owner[j] and not (fixed[i] and fixed[j]):
                     c = int(self.number(i, j))
                     wrong = c if wrong is None else min(c, wrong)
         telling = sorted({*special, *(c for c in self._ordinary(special) if c is not None)})
@@ -129,7 +139,7 @@ class Pairs(Sequence[Pair]):
             if wrong is None or c < wrong:
                 self._law(c)
         if wrong is not None:
-            i, j = (int(k[0]) for k in self.ends(np.array([wrong])))
+            i, j = self._owners(wrong)
             raise SceneError(
                 f"bodies {self.names[i]!r} and {self.names[j]!r} are both unbounded and one moves: "
                 "such a pair has no closest points; fix both"
@@ -141,29 +151,36 @@ class Pairs(Sequence[Pair]):
         return int(self._offset[-1])
 
     def number(self, i: int | np.ndarray, j: int | np.ndarray) -> np.ndarray:
-        """The numbers of the pairs of bodies i < j, not both fixed."""
+        """The numbers of the pairs of pieces i < j of two bodies, not both fixed."""
         i, j = np.asarray(i), np.asarray(j)
         among_moving = self._moving_before[j] - self._moving_before[i + 1]
-        return np.asarray(self._offset[i] + np.where(self._fixed[i], among_moving, j - i - 1))
+        return np.asarray(
+            self._offset[i] + np.where(self._pieces.fixed[i], among_moving, j - self._pieces.after[i])
+        )
 
     def ends(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The bodies of pairs, in the scene's order."""
+        """The pieces of pairs, in the scene's order."""
         numbers = np.asarray(numbers, int)
         i = np.searchsorted(self._offset, numbers, side="right") - 1
         k = numbers - self._offset[i]
         moving = np.minimum(self._moving_before[i + 1] + k, self._moving.size - 1)
-        return i, np.where(self._fixed[i], self._moving[moving], i + 1 + k)
+        return i, np.where(self._pieces.fixed[i], self._moving[moving], self._pieces.after[i] + k)
 
-    def sides(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """`first` and `second` of pairs: the half-space comes first."""
+    def pieces(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The pieces of `first` and `second` of pairs: the half-space comes first."""
         i, j = self.ends(numbers)
-        swapped = self._half[j]
+        swapped = self._pieces.half[j]
         return np.where(swapped, j, i), np.where(swapped, i, j)
 
+    def sides(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The bodies `first` and `second` of pairs."""
+        i, j = self.pieces(numbers)
+        return self._pieces.owner[i], self._pieces.owner[j]
+
     def against_halfspaces(self, numbers: np.ndarray) -> np.ndarray:
-        """Whether the first body of a pair is a half-space."""
+        """Whether the first piece of a pair is a half-space."""
         i, j = self.ends(numbers)
-        return np.asarray(self._half[i] | self._half[j])
+        return np.asarray(self._pieces.half[i] | self._pieces.half[j])
 
     # ---- what pairs are
 
@@ -171,7 +188,8 @@ class Pairs(Sequence[Pair]):
         """A number for each pair, equal where law and kernel are; see `sort`."""
         numbers = np.asarray(numbers, int)
         i, j = self.ends(numbers)
-        law = np.where((i == self._frame) | (j == self._frame), 1, 0)
+        owner = self._pieces.owner
+        law = np.where((owner[i] == self._frame) | (owner[j] == self._frame), 1, 0)
         if self._special.size:
             where = np.minimum(np.searchsorted(self._special, numbers), self._special.size - 1)
             law = np.where(self._special[where] == numbers, self._special_law[where], law)
@@ -192,15 +210,16 @@ class Pairs(Sequence[Pair]):
     def sort(self, sort: int, member: int) -> Sort:
         """What all pairs of a sort share; `member` is the number of one of them."""
         if sort not in self._sorts:
-            i, j = (int(b[0]) for b in self.ends(np.array([member])))
-            swapped = bool(self._half[j])
+            i, j = (int(piece[0]) for piece in self.ends(np.array([member])))
+            swapped = bool(self._pieces.half[j])
             first, second = (j, i) if swapped else (i, j)
             law = self.laws[sort // ROLES % len(self.laws)]
             self._sorts[sort] = Sort(law, self._kernel(first, second, law), swapped)
         return self._sorts[sort]
 
     def _kernel(self, first: int, second: int, law: Friction) -> PairKernel:
-        a, b = self.bodies[first], self.bodies[second]
+        owner, shapes = self._pieces.owner, self._pieces.shapes
+        a, b = self.bodies[owner[first]], self.bodies[owner[second]]
         names = ("t",) if self.scene.dim == 2 else ("t", "o", "r")
         kept = tuple(c for c in names if getattr(law, f"e_{c}") > 0) if law.mu > 0 else ()
         frame = "free" if law.direction is None else "world"
@@ -208,7 +227,8 @@ class Pairs(Sequence[Pair]):
             frame = "first" if law.frame == a.name else "second"
         moves = (not a.fixed, not b.fixed)
         isotropic = law.e_t == law.e_o
-        return pair_kernel(PairKind(a.shape, b.shape, kept, self.friction_residual, moves, frame, isotropic))
+        one, two = shapes[first], shapes[second]
+        return pair_kernel(PairKind(one, two, kept, self.friction_residual, moves, frame, isotropic))
 
     @overload
     def __getitem__(self, c: int) -> Pair: ...
@@ -223,17 +243,15 @@ class Pairs(Sequence[Pair]):
         c = int(c)
         if c not in self._made:
             numbers = np.array([c])
-            first, second = self.sides(numbers)
+            first, second = (int(side[0]) for side in self.sides(numbers))
+            i, j = (int(piece[0]) for piece in self.pieces(numbers))
             sort = self.sort(int(self.sorts(numbers)[0]), c)
-            self._made[c] = Pair(int(first[0]), int(second[0]), sort.law, sort.kernel, sort.swapped)
+            self._made[c] = Pair(first, second, sort.law, sort.kernel, sort.swapped, (i, j))
         return self._made[c]
 
     @property
     def may_have_patches(self) -> bool:
         """Whether any pair may touch along a line or a face."""
-        kinds: dict[int, tuple[int, int]] = {}  # class: how many bodies, one of them
-        for i, k in enumerate(self._class.tolist()):
-            kinds[k] = (kinds.get(k, (0, i))[0] + 1, i)
-        rough = [(n, i) for n, i in kinds.values() if not self.bodies[i].shape.strictly_convex]
-        moving = [(n, i) for n, i in rough if not self._fixed[i]]
-        return bool(moving) and (len(rough) > 1 or moving[0][0] > 1)
+        rough = np.array([not shape.strictly_convex for shape in self._pieces.shapes])
+        bodies = np.unique(self._pieces.owner[rough]).size
+        return bool(np.any(rough & ~self._pieces.fixed)) and bodies > 1

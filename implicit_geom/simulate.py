@@ -230,8 +230,9 @@ def check_overlap(model: Model, solver: EulerStepper, state: State) -> None:
     """Refuse bodies that overlap at the start, by more than the rounding of the user's numbers."""
     for i in solver.broad.overlapping(state, OVERLAP):
         pair = model.pairs[i]
-        gap = closest(model.placed(state, pair.first), model.placed(state, pair.second)).points.gap
-        if gap < -OVERLAP * min(model.size[pair.first], model.size[pair.second]):
+        one, two = (model.placed(state, piece) for piece in pair.pieces)
+        gap = closest(one, two).points.gap
+        if gap < -OVERLAP * min(model.pieces.size[piece] for piece in pair.pieces):
             a, b = sorted((pair.first, pair.second))
             raise SceneError(
                 f"bodies.{model.names[b]}.position: bodies {model.names[a]!r} and {model.names[b]!r} overlap "

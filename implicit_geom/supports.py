@@ -14,51 +14,53 @@ FEW = 32  # spheres
 
 
 class Supports:
-    """How far the bodies of a model extend along given directions."""
+    """How far the convex pieces of a model's bodies extend along given directions."""
 
     def __init__(self, model: Model) -> None:
         self.model = model
-        B, dim = len(model.bodies), model.dim
-        self.axes = np.zeros((B, dim))  # of ellipses and ellipsoids
-        self.planes_B = np.zeros((B, dim + 1))  # normal and offset of half-spaces, shape's frame
-        self.other = np.full(B, -1)  # any other shape, by number
+        P, dim = len(model.pieces), model.dim
+        self.axes = np.zeros((P, dim))  # of ellipses and ellipsoids
+        self.planes_B = np.zeros((P, dim + 1))  # normal and offset of half-spaces, shape's frame
+        self.other = np.full(P, -1)  # any other shape, by number
         self.shapes: list[Shape] = []
         known: dict[Shape, int] = {}
-        for i, b in enumerate(model.bodies):
-            if isinstance(b.shape, Ellipse | Ellipsoid):
-                self.axes[i] = b.shape.axes
-            elif is_halfspace(b.shape):
-                self.planes_B[i] = b.shape.values
+        for i, shape in enumerate(model.pieces.shapes):
+            if isinstance(shape, Ellipse | Ellipsoid):
+                self.axes[i] = shape.axes
+            elif is_halfspace(shape):
+                self.planes_B[i] = shape.values
             else:
-                self.other[i] = known.setdefault(b.shape, len(known))
+                self.other[i] = known.setdefault(shape, len(known))
         self.shapes = list(known)
 
-    def __call__(self, state: State, bodies: np.ndarray, n: np.ndarray) -> np.ndarray:
-        """max n . x over each of the bodies, world frame; (K,)."""
+    def __call__(self, state: State, pieces: np.ndarray, n: np.ndarray) -> np.ndarray:
+        """max n . x over each of the pieces, world frame; (K,)."""
+        bodies = self.model.pieces.owner[pieces]
         R = state.R[bodies]
         local = np.einsum("kji,kj->ki", R, n)
-        values = np.linalg.norm(self.axes[bodies] * local, axis=1)
-        other = self.other[bodies]
+        values = np.linalg.norm(self.axes[pieces] * local, axis=1)
+        other = self.other[pieces]
         for s in np.unique(other[other >= 0]):
             chosen = other == s
             values[chosen] = self.shapes[s].support_value(local[chosen])
         centre = np.einsum("ki,ki->k", n, state.x[bodies])
         return np.asarray(centre + values - np.einsum("ki,ki->k", local, self.model.com[bodies]))
 
-    def points(self, state: State, bodies: np.ndarray, n: np.ndarray) -> np.ndarray:
-        """Points of the bodies farthest along n, world frame; (K, dim)."""
-        R, axes = state.R[bodies], self.axes[bodies]
+    def points(self, state: State, pieces: np.ndarray, n: np.ndarray) -> np.ndarray:
+        """Points of the pieces farthest along n, world frame; (K, dim)."""
+        bodies = self.model.pieces.owner[pieces]
+        R, axes, other = state.R[bodies], self.axes[pieces], self.other[pieces]
         scaled = axes * np.einsum("kji,kj->ki", R, n)
         local = axes * scaled / np.maximum(np.linalg.norm(scaled, axis=1), 1e-300)[:, None]
-        for s in np.unique(self.other[bodies]):
+        for s in np.unique(other):
             if s >= 0:
-                chosen = self.other[bodies] == s
+                chosen = other == s
                 local[chosen] = self.shapes[s].support(np.einsum("kji,kj->ki", R[chosen], n[chosen]))
         return np.asarray(np.einsum("kij,kj->ki", R, local - self.model.com[bodies]) + state.x[bodies])
 
-    def planes(self, state: State, bodies: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def planes(self, state: State, pieces: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """World normals and offsets of half-spaces {n . x <= offset}."""
-        own = self.planes_B[bodies]
+        bodies, own = self.model.pieces.owner[pieces], self.planes_B[pieces]
         n = np.einsum("kij,kj->ki", state.R[bodies], own[:, :-1])
         shift = np.einsum("ki,ki->k", own[:, :-1], self.model.com[bodies])
         return n, own[:, -1] + np.einsum("ki,ki->k", n, state.x[bodies]) - shift

@@ -1,4 +1,4 @@
-"""Convex shapes given by implicit surfaces.
+"""Convex shapes given by implicit surfaces, and unions of them.
 
 Lengths in metres, z up (y up in the plane), quaternions w, x, y, z. Every constructor checks its
 arguments and raises ShapeError with the field, its value and what would be right.
@@ -13,6 +13,7 @@ from shapes.polyhedra import Polyhedron
 from shapes.serial import from_dict, to_dict
 from shapes.shape import Constraint, Inequality, Shape, Slab
 from shapes.spatial import Box, Capsule, Cone, Cylinder, Ellipsoid, Halfspace, Sphere, Superellipsoid
+from shapes.union import Union
 
 if TYPE_CHECKING:
     from shapes.text_surface import Surface
@@ -20,10 +21,10 @@ if TYPE_CHECKING:
 __all__ = [
     "Box", "Capsule", "Cone", "Constraint", "Cylinder", "Disc", "Ellipse", "Ellipsoid", "Halfplane",
     "Halfspace", "Inequality", "Intersection", "Moved", "Polygon", "Polyhedron", "Rectangle",
-    "RegularPolygon", "Shape", "ShapeError", "Slab", "Sphere", "Superellipse", "Superellipsoid", "box",
-    "capsule", "cone", "cylinder", "disc", "ellipse", "ellipsoid", "from_dict", "halfplane", "halfspace",
-    "intersection", "polygon", "polyhedron", "rectangle", "regular_polygon", "sphere", "superellipse",
-    "superellipsoid", "surface", "to_dict",
+    "RegularPolygon", "Shape", "ShapeError", "Slab", "Sphere", "Superellipse", "Superellipsoid", "Union",
+    "box", "capsule", "cone", "cylinder", "disc", "ellipse", "ellipsoid", "from_dict", "halfplane",
+    "halfspace", "intersection", "polygon", "polyhedron", "rectangle", "regular_polygon", "sphere",
+    "superellipse", "superellipsoid", "surface", "to_dict", "union",
 ]  # fmt: skip
 
 sphere = Sphere
@@ -36,6 +37,7 @@ box = Box
 halfspace = Halfspace
 polyhedron = Polyhedron
 intersection = Intersection
+union = Union
 disc = Disc
 ellipse = Ellipse
 superellipse = Superellipse

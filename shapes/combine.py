@@ -125,8 +125,13 @@ class Intersection(SampledShape):
 
 
 def member(kind: str, name: str, shape: Any) -> Shape:
+    """A convex shape, or an error."""
     if not isinstance(shape, Shape):
         raise ShapeError(f"{kind}: {name} = {shape!r} must be a shape, such as shapes.sphere(1)")
+    if len(shape.pieces) > 1:
+        raise ShapeError(
+            f"{kind}: {name} is a union, which is not convex; use the {kind} of each of its pieces"
+        )
     return shape
 
 

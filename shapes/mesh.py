@@ -29,6 +29,8 @@ def surface_mesh(shape: Shape, resolution: int = 32, *, size: float = 10.0) -> M
     (a segment in the plane) of half-width `size` in m about the point of its plane nearest the origin.
     """
     resolution = count("mesh", "resolution", resolution, least=3)
+    if len(shape.pieces) > 1:
+        return _together([surface_mesh(piece, resolution, size=size) for piece in shape.pieces])
     if isinstance(shape, Halfspace):
         return _patch(shape.normal, shape.offset, size)
     if not shape.bounded:
@@ -37,6 +39,13 @@ def surface_mesh(shape: Shape, resolution: int = 32, *, size: float = 10.0) -> M
         vertices, cells = surface_mesh(shape.shape, resolution)
         return shape.position + vertices @ shape.R.T, cells
     return _outline(shape, resolution) if shape.dim == 2 else _solid(shape, resolution)
+
+
+def _together(meshes: list[Mesh]) -> Mesh:
+    """Several meshes as one."""
+    before = np.cumsum([0, *(len(vertices) for vertices, _ in meshes)])
+    cells = [cells + k for k, (_, cells) in zip(before, meshes, strict=False)]
+    return np.vstack([vertices for vertices, _ in meshes]), np.vstack(cells)
 
 
 def _outline(shape: Shape, resolution: int) -> Mesh:

@@ -17,7 +17,7 @@ import casadi as ca
 import numpy as np
 
 from shapes.boundary import boundary_points, farthest, sphere_directions, touching, unbounded
-from shapes.errors import ShapeError
+from shapes.errors import EmptyShape, ShapeError
 from shapes.mass import Moments, moments, polytope_moments
 from shapes.rays import Rays, columns
 from shapes.shape import Shape
@@ -48,7 +48,7 @@ class SampledShape(Shape):
         scale = scale if np.isfinite(scale) else 1.0
         point, depth = deepest_point(self, scale)
         if depth >= -FLAT * scale:
-            raise ShapeError(
+            raise EmptyShape(
                 f"{self.kind}: empty, no point is inside all of the shapes (the best is {depth:.3g} m out)"
             )
         self.look_round(point, min(scale, -depth * 4))

@@ -11,6 +11,7 @@ from shapes import planar, polyhedra, spatial
 from shapes.combine import Intersection
 from shapes.errors import ShapeError
 from shapes.shape import Shape
+from shapes.union import Union
 
 PRIMITIVES: dict[str, type[Shape]] = {
     c.kind: c
@@ -33,11 +34,12 @@ PRIMITIVES: dict[str, type[Shape]] = {
         planar.Halfplane,
     )
 }
-KINDS = (*PRIMITIVES, "moved", "intersection", "surface")
+KINDS = (*PRIMITIVES, "moved", "intersection", "union", "surface")
+COMBINED: dict[str, type[Shape]] = {"intersection": Intersection, "union": Union}
 
 
 def to_dict(shape: Shape) -> dict[str, Any]:
-    """Kind and parameters, nested for moved shapes and intersections; lists and numbers only."""
+    """Kind and parameters, nested for moved shapes, intersections and unions; lists and numbers only."""
     return {"kind": shape.kind, **{k: _plain(v) for k, v in shape.parameters.items()}}
 
 
@@ -56,11 +58,11 @@ def from_dict(data: Mapping[str, Any]) -> Shape:
 
         _check_keys(kind, given, required=["text"], allowed=None)
         return Surface(given.pop("text"), **given)
-    if kind == "intersection":
+    if kind in COMBINED:
         _check_keys(kind, given, required=["shapes"], allowed=["shapes"])
         if isinstance(given["shapes"], str | Mapping) or not isinstance(given["shapes"], Iterable):
-            raise ShapeError(f"intersection: shapes = {given['shapes']!r} must be a list of shapes")
-        return Intersection(*[from_dict(s) for s in given["shapes"]])
+            raise ShapeError(f"{kind}: shapes = {given['shapes']!r} must be a list of shapes")
+        return COMBINED[kind](*[from_dict(s) for s in given["shapes"]])
     if kind == "moved":
         _check_keys(kind, given, required=["shape"], allowed=["shape", "position", "orientation"])
         return from_dict(given.pop("shape")).moved(**given)

@@ -56,7 +56,7 @@ Constraint = Inequality | Slab | Cone
 
 
 class Shape(ABC):
-    """A convex set in its own frame. Immutable; equal parameters mean equal shapes."""
+    """A convex set (a union: several) in its own frame. Immutable; equal parameters mean equal shapes."""
 
     kind: str
     dim: int
@@ -100,6 +100,11 @@ class Shape(ABC):
     def interior(self) -> np.ndarray:
         """A point inside every constraint, shape's frame."""
         return self.com
+
+    @property
+    def pieces(self) -> tuple[Shape, ...]:
+        """The convex shapes that make up this one, in its frame: itself, unless it is a union."""
+        return (self,)
 
     @property
     @abstractmethod

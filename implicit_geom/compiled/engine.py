@@ -101,7 +101,7 @@ class Engine:
 
     def load(self, lane: int, solver: Any) -> None:
         """Give a lane the scene of a stepper: everything that no step changes."""
-        model, broad = solver.model, solver.broad
+        model = solver.model
         self._fill_constants(model, lane, getattr(solver, "scale", None))
         state = model.initial_state()
         at = blocks.derived(self.dim).at["R"]
@@ -109,10 +109,10 @@ class Engine:
             for target in (self.derived, self.still):
                 target[b, at, lane] = flat(state.R[b])
         for g in self.groups:
-            g.load(lane, model, broad)
+            g.load(lane, model)
         for k, i in enumerate(self.others):
             if model.pairs.against_halfspaces(np.array([i]))[0]:
-                n, offset = halfspace_plane(model.placed(state, model.pairs[i].first))
+                n, offset = halfspace_plane(model.placed(state, model.pairs[i].pieces[0]))
                 self.planes[k, :, lane] = [1.0, *n, offset]
 
     def _fill_constants(self, model: Model, lane: int, scale: EnergyScale | None) -> None:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from implicit_geom.broadphase import BroadPhase
 from implicit_geom.compiled import blocks
 from implicit_geom.compiled.library import pair_code
 from implicit_geom.compiled.pair_functions import PairFunctions
@@ -37,26 +36,26 @@ class EngineGroup:
         self.modes = engine._array(n)
         self.constants = engine._array(n, f.constants.size)
 
-    def load(self, lane: int, model: Model, broad: BroadPhase) -> None:
+    def load(self, lane: int, model: Model) -> None:
         """Everything that no step changes."""
         for i, c in enumerate(self.members):
-            self._fill_constants(model, c, self.constants[i, :, lane], broad)
+            self._fill_constants(model, c, self.constants[i, :, lane])
 
     def layout(self, scheme: str) -> Any:
         return replace(self.kind, scheme=scheme).layout
 
-    def _fill_constants(self, model: Model, c: int, own: np.ndarray, broad: BroadPhase) -> None:
+    def _fill_constants(self, model: Model, c: int, own: np.ndarray) -> None:
         at, pair = self.functions.constants.at, model.pairs[c]
-        size = min(model.size[pair.first], model.size[pair.second])
-        thickness = min(broad.thickness[pair.first], broad.thickness[pair.second])
+        pieces = model.pieces
+        size, thickness = (min(of[list(pair.pieces)]) for of in (pieces.size, pieces.thickness))
         values = {
             "L": size if np.isfinite(size) else 1.0,
             "mu": pair.law.mu,
             "e": [getattr(pair.law, f"e_{name}") for name in self.kind.components],
             "com1": model.com[pair.first],
             "com2": model.com[pair.second],
-            "theta1": model.bodies[pair.first].shape.values,
-            "theta2": model.bodies[pair.second].shape.values,
+            "theta1": pieces.shapes[pair.pieces[0]].values,
+            "theta2": pieces.shapes[pair.pieces[1]].values,
             "sign": -1.0 if pair.swapped else 1.0,
             "restitution": pair.law.restitution,
             "thin": thickness if np.isfinite(thickness) else 1e300,

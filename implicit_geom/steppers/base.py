@@ -162,7 +162,8 @@ class Stepper:
         there = state.advanced(self._velocities(problem, z0), h)
         for c, where in zip(problem.order, problem.contact_slices, strict=True):
             pair = self.model.pairs[c]
-            found = closest(self.model.placed(there, pair.first), self.model.placed(there, pair.second))
+            a, b = (self.model.placed(there, piece) for piece in pair.pieces)
+            found = closest(a, b)
             if found.points.normal @ self.broad.normals[c] > 0:
                 layout = pair.kernel.layout
                 u = z[where]
@@ -214,7 +215,7 @@ class Stepper:
     def _fresh(self, state: State, c: int) -> WarmStart:
         """Closest points at the start of the step, no impulse."""
         pair = self.model.pairs[c]
-        a, b = self.model.placed(state, pair.first), self.model.placed(state, pair.second)
+        a, b = (self.model.placed(state, piece) for piece in pair.pieces)
         found = closest(a, b, self.broad.normals.get(c))
         layout = pair.kernel.layout
         u = np.zeros(layout.size)

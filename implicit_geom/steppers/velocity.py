@@ -169,7 +169,7 @@ class VelocityStage(Stepper):
         pair = self.model.pairs[c]
         if not pair.kernel.kind.patches:
             return False
-        b, L = pair.second, min(self.model.size[pair.first], self.model.size[pair.second])
+        b, L = pair.second, float(min(self.model.pieces.size[piece] for piece in pair.pieces))
         carried = start.R[b] @ (end.R[b].T @ last.r2)
         rolled = abs(h) * float(np.linalg.norm(start.w[pair.first]) + np.linalg.norm(start.w[b]))
         if float(np.linalg.norm(carried - before.r2)) < (SLAP + 2 * rolled) * L:
