@@ -24,7 +24,7 @@ from shapes.errors import EmptyShape, ShapeError
 from shapes.mass import Moments
 from shapes.shape import Constraint, Shape
 
-MOST = 500  # intersections for the mass properties
+MOST = 200  # intersections for the mass properties
 TOUCH = 1e-9  # overlap of bounding boxes, over the smaller piece, that counts as none
 
 
@@ -129,27 +129,28 @@ class Union(Shape):
     def _terms(self) -> Iterator[tuple[float, Shape]]:
         """Sign and shape of every term of the sum over intersections of pieces."""
         level: dict[tuple[int, ...], Shape] = {(i,): s for i, s in enumerate(self.shapes) if s.volume > 0}
-        sign, count = 1.0, 0
+        sign, left = 1.0, MOST
         while level:
-            count += len(level)
-            if count > MOST:
+            yield from ((sign, shape) for shape in level.values())
+            wanted = self._larger(level)
+            left -= len(wanted)
+            if left < 0:
                 raise ShapeError(
                     f"union: more than {MOST} of its pieces' intersections are needed for its mass "
                     "properties; give com= and inertia=, or pieces that overlap less"
                 )
-            yield from ((sign, shape) for shape in level.values())
-            sign, level = -sign, self._next(level)
+            common = {chosen: _overlap([self.shapes[k] for k in chosen]) for chosen in wanted}
+            sign, level = -sign, {chosen: shape for chosen, shape in common.items() if shape is not None}
 
-    def _next(self, level: dict[tuple[int, ...], Shape]) -> dict[tuple[int, ...], Shape]:
-        """Intersections of one more piece, those of volume zero left out."""
-        found: dict[tuple[int, ...], Shape] = {}
+    def _larger(self, level: dict[tuple[int, ...], Shape]) -> list[tuple[int, ...]]:
+        """Sets of one more piece, all of whose parts are in `level` and whose boxes overlap each other."""
+        found = []
         for chosen in level:
             for i in range(chosen[-1] + 1, len(self.shapes)):
                 wanted = (*chosen, i)
-                if all(part in level for part in combinations(wanted, len(chosen))):
-                    common = _overlap([self.shapes[k] for k in wanted])
-                    if common is not None:
-                        found[wanted] = common
+                known = all(part in level for part in combinations(wanted, len(chosen)))
+                if known and _boxes_overlap([self.shapes[k] for k in wanted]):
+                    found.append(wanted)
         return found
 
     @property
@@ -172,13 +173,15 @@ def _mean_square(shape: Shape) -> np.ndarray:
     return np.asarray(np.trace(J) / 2 * np.eye(3) - J)
 
 
-def _overlap(shapes: list[Shape]) -> Shape | None:
-    """What shapes have in common, or None where that has no volume."""
+def _boxes_overlap(shapes: list[Shape]) -> bool:
     bounds = [s.bounds for s in shapes]
     lower = np.max([b[0] for b in bounds], axis=0)
     upper = np.min([b[1] for b in bounds], axis=0)
-    if np.any(upper - lower <= TOUCH * min(s.size for s in shapes)):
-        return None
+    return bool(np.all(upper - lower > TOUCH * min(s.size for s in shapes)))
+
+
+def _overlap(shapes: list[Shape]) -> Shape | None:
+    """What shapes have in common, or None where that has no volume."""
     try:
         return Intersection(*shapes)
     except EmptyShape:
