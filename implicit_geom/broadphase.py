@@ -201,6 +201,7 @@ class BroadPhase:
     ) -> bool:
         i, j = self.model.pairs[c].pieces
         pieces = self.model.pieces
+        at_seam = self.model.pairs.at_seam(c)
         thin = min(pieces.thickness[i], pieces.thickness[j])
 
         def at(s: float, guess: np.ndarray) -> Closest:
@@ -225,6 +226,10 @@ class BroadPhase:
                 continue
             middle = (s0 + s1) / 2
             found = at(middle, c0.unknowns if middle - s0 < 0.5 else c1.unknowns)
+            if found.points.gap < -allowed and at_seam:
+                # corners that pass each other flush: the branch it came from is not the nearest any more
+                there = start.advanced(nu, middle * h)
+                found = closest(self.model.placed(there, i), self.model.placed(there, j))
             if found.points.gap < -allowed:
                 return True
             intervals += [(s0, c0, middle, found), (middle, found, s1, c1)]

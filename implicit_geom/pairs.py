@@ -249,6 +249,20 @@ class Pairs(Sequence[Pair]):
             self._made[c] = Pair(first, second, sort.law, sort.kernel, sort.swapped, (i, j))
         return self._made[c]
 
+    def at_seam(self, c: int) -> bool:
+        """Whether both pieces of a pair may have corners and one of them is part of a union."""
+        return bool(
+            np.all(self._pieces.cornered[[*self[c].pieces]]) and np.any(self._pieces.many[[*self[c].pieces]])
+        )
+
+    @property
+    def have_seams(self) -> bool:
+        """Whether any pair is `at_seam`."""
+        p = self._pieces
+        seams, corners = p.cornered & p.many, p.cornered
+        moving = np.any(corners & ~p.fixed) if np.any(seams) else False
+        return bool(moving) and np.unique(p.owner[corners]).size > 1
+
     @property
     def may_have_patches(self) -> bool:
         """Whether any pair may touch along a line or a face."""

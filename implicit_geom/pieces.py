@@ -22,6 +22,7 @@ class Pieces:
     owner    (P,) number of the body
     after    (P,) number of the first piece of the next body
     fixed, half, bounded    (P,) whether the body is fixed, the piece a half-space, the piece bounded
+    many, cornered          (P,) whether the body is a union, and whether the piece may have edges or corners
     size, thickness         (P,) half of the bounding box's longest and shortest edge, m
     """
 
@@ -34,6 +35,8 @@ class Pieces:
         self.fixed = np.array([b.fixed for b in bodies])[self.owner]
         self.half = np.array([is_halfspace(s) for s in self.shapes])
         self.bounded = np.array([s.bounded for s in self.shapes])
+        self.many = (count > 1)[self.owner]
+        self.cornered = np.array([not s.strictly_convex for s in self.shapes]) & ~self.half
         self.size = np.array([s.size for s in self.shapes])
         self.thickness = np.array([_thickness(s) for s in self.shapes])
 

@@ -28,6 +28,7 @@ def suits(model: Model, options: SimulationOptions) -> bool:
         and model.scene.constant_loads
         and model.moving.size * (model.dim + model.spins) <= LARGEST
         and all(model.bodies[b].shape.bounded for b in model.moving)
+        and not model.pairs.have_seams  # which of two solutions is meant is up to the steppers
     )
 
 

@@ -25,6 +25,7 @@ from implicit_geom.newton import DENSE, NewtonOptions, Solution, follow_path, so
 from implicit_geom.problem import StepProblem
 from implicit_geom.rounds import ways
 from implicit_geom.scene import Friction
+from implicit_geom.steppers.seams import passed_over
 from implicit_geom.steppers.solve import Failure
 
 MAX_HALVINGS = 20  # a millionth of the step: room for a bullet and a plate
@@ -56,6 +57,7 @@ class Stepper:
         self.tolerance = tolerance
         self.options = options or NewtonOptions()
         self.broad = BroadPhase(model)
+        self.seams = model.pairs.have_seams
         self.warm: dict[int, WarmStart] = {}
         self.history: tuple[float, np.ndarray] | None = None  # of `implicit_geom.compiled`: last solutions
         self._problems: dict[tuple[str | int, ...], StepProblem] = {}
@@ -70,6 +72,9 @@ class Stepper:
             problem = self._problem(kind, candidates)
             self._fill_warm(state, candidates)
             found, status, histories = self._attempts(problem, state, h, impulse, thorough)
+            over = passed_over(self, problem, found, state, h, impulse) if self.seams else None
+            if over is not None:
+                problem, found, status = cast(P, over[0]), over[1], "continued"
             if found is None:
                 return "Newton's method found no solution", histories
             nu = self._velocities(problem, found.z)

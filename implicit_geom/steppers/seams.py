@@ -1,0 +1,124 @@
+"""Bodies that slide over a seam of a union.
+
+Where two corners pass each other flush, the closest-point equations have two solutions at the end of the
+step: the corners strike, with the normal along the surface, or one body is over the other and nothing
+strikes. Newton's method finds either. A pair with corners on both sides, one of them of a union, that did
+not press before is therefore left out once: where it does not overlap at the end of the motion without it,
+the step is solved again from there. Deviation: C07 leaves open which of several solutions is meant.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from implicit_geom.contact_group import ContactGroup
+from implicit_geom.distance import closest
+from implicit_geom.model import State
+from implicit_geom.newton import Solution, solve
+from implicit_geom.problem import StepProblem
+from implicit_geom.rotation import turning
+
+if TYPE_CHECKING:
+    from implicit_geom.steppers.base import Stepper
+
+FLUSH = 1e-9  # overlap, over the smaller piece, that counts as none
+STRIKE = 0.1  # approach along the normal at the start, over the speed scale, that counts as a blow
+
+
+def passed_over(
+    stepper: Stepper,
+    problem: StepProblem,
+    found: Solution | None,
+    state: State,
+    h: float,
+    impulse: np.ndarray,
+) -> tuple[StepProblem, Solution] | None:
+    """The solution in which corners pass each other, and its equations; None where none strike or can pass.
+
+    `found` is the solution at hand, if there is one.
+    """
+    doubtful = _struck(stepper, problem, found, state)
+    while doubtful:
+        rest = [c for c in problem.candidates if c not in doubtful]
+        reduced = stepper._problem(type(problem), rest)
+        without, _, _ = stepper._attempts(reduced, state, h, impulse, thorough=False)
+        if without is None:
+            return None
+        there = state.advanced(stepper._velocities(reduced, without.z), h)
+        over = {c: u for c in doubtful if (u := _flush(stepper, c, there)) is not None}
+        if len(over) == len(doubtful):
+            return _solved(stepper, problem, reduced, without, over, state, h, impulse)
+        doubtful = list(over)
+    return None
+
+
+def _struck(stepper: Stepper, problem: StepProblem, found: Solution | None, state: State) -> list[int]:
+    """Pairs at seams that did not press before, and that strike in the solution at hand."""
+    pairs, warm = stepper.model.pairs, stepper.warm
+    out = []
+    for (g, own, members), inputs in zip(problem.members(), problem.gather, strict=True):
+        at = g.kernel.scheme("euler").layout.at["P_n"].start
+        doubtful = np.array([pairs.at_seam(c) and warm[c].unknowns[at] <= 0 for c in members])
+        if found is not None and np.any(doubtful):
+            doubtful &= found.z[own[:, g.kernel.layout.at["P_n"].start]] > 0
+            seen = g.seen(found.z[inputs])
+            # stage 1 of RATTLE pushes along the normal at the start
+            frames = ("",) if problem.scheme == "euler" else ("", "end_")
+            approach = np.min([_rate(g, seen, frame, state) for frame in frames], axis=0)
+            doubtful &= approach < -STRIKE * g.get("U")[:, 0]
+        out += [c for c, doubt in zip(members, doubtful, strict=True) if doubt]
+    return sorted(out)
+
+
+def _rate(g: ContactGroup, seen: dict[str, np.ndarray], frame: str, state: State) -> np.ndarray:
+    """(n,) rate of the gap of a group's contacts for the velocities at the start, m/s."""
+    one, two = (
+        state.v[b] + turning(state.w[b], seen[f"{frame}r{k}"]) for k, b in ((1, g.first), (2, g.second))
+    )
+    return np.asarray(np.einsum("ni,ni->n", seen[f"{frame}n"], two - one))
+
+
+def _flush(stepper: Stepper, c: int, there: State) -> np.ndarray | None:
+    """Geometry unknowns of a pair at the poses of a state; None where it overlaps."""
+    i, j = stepper.model.pairs[c].pieces
+    size = float(np.min(stepper.model.pieces.size[[i, j]]))
+    at = closest(stepper.model.placed(there, i), stepper.model.placed(there, j))
+    return at.unknowns if at.points.gap >= -FLUSH * size else None
+
+
+def _solved(
+    stepper: Stepper,
+    problem: StepProblem,
+    reduced: StepProblem,
+    without: Solution,
+    over: dict[int, np.ndarray],
+    state: State,
+    h: float,
+    impulse: np.ndarray,
+) -> tuple[StepProblem, Solution] | None:
+    """The whole step, started from the motion without the pairs `over`."""
+    whole = type(problem)(stepper.model, problem.candidates)
+    z = whole.prepare(state, h, impulse, stepper.warm, stepper.tolerance)
+    z[: whole.bodies.size] = without.z[: reduced.bodies.size]
+    known = dict(zip(reduced.order, reduced.contact_slices, strict=True))
+    for c, where in zip(whole.order, whole.contact_slices, strict=True):
+        if c in over:
+            layout = stepper.model.pairs[c].kernel.scheme(whole.scheme).layout
+            u = np.zeros(layout.size)
+            u[: layout.geometry] = over[c]
+            u[layout.at["D"]] /= abs(h)
+            z[where] = u
+        else:
+            z[where] = without.z[known[c]]
+    found = solve(whole, z, stepper.options, damped=False)
+    if not (found.converged and whole.certified(found.z)):
+        return None
+    nu = stepper._velocities(whole, found.z)
+    if stepper.broad.missed(state, nu, abs(h), whole.candidates) or stepper._crossing(
+        whole, found.z, state, h
+    ):
+        return None
+    found.iterations += without.iterations
+    return whole, found
