@@ -12,13 +12,13 @@ from __future__ import annotations
 import numpy as np
 
 from implicit_geom.errors import SceneError
-from implicit_geom.lcp import lemke
+from implicit_geom.lcp import lemke, semismooth
 from implicit_geom.lcp.solution import TOLERANCE, Problem, Solution
 from implicit_geom.options import hint
 
 __all__ = ["SOLVERS", "TOLERANCE", "Problem", "Solution", "solve"]
 
-SOLVERS = {"lemke": lemke.solve}
+SOLVERS = {"lemke": lemke.solve, "semismooth": semismooth.solve}
 
 
 def solve(
@@ -34,6 +34,6 @@ def solve(
     run = SOLVERS.get(solver)
     if run is None:
         raise SceneError(f"lcp: solver {solver!r} is not known{hint(solver, SOLVERS)}")
-    problem = Problem(np.asarray(M, dtype=float), np.asarray(q, dtype=float))
+    problem = Problem(np.asarray(M, dtype=float), np.asarray(q, dtype=float), tolerance)
     start = None if z0 is None else np.asarray(z0, dtype=float) / problem.scale
-    return run(problem, start, tolerance, limit)
+    return run(problem, start, limit)

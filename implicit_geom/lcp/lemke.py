@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from implicit_geom.lcp.solution import Problem, Solution, certified, on_basis
+from implicit_geom.lcp.solution import Problem, Solution, certified, on_basis, sharpened
 
 PIVOT = 1e-9  # entries of the entering column below this part of its largest are zero
 TIE = 1e-11  # basic values this close to leaving together, over the size of the problem, tie
@@ -24,24 +24,24 @@ COVERINGS = 3
 RAY, LIMIT, SINGULAR = "secondary ray", "iteration limit", "singular basis"
 
 
-def solve(problem: Problem, z0: np.ndarray | None, tolerance: float, limit: int | None = None) -> Solution:
+def solve(problem: Problem, z0: np.ndarray | None, limit: int | None = None) -> Solution:
     """From the basis that z0 suggests, if that is a solution; otherwise along the path."""
     n = problem.n
+    if n == 0 or problem.q.min() >= 0:
+        return certified(problem, np.zeros(n), 0, "")
     if z0 is not None:
         guess = on_basis(problem, z0 > np.maximum(problem.w(z0), 0.0))
         if guess is not None:
-            found = certified(problem, guess, 0, tolerance, "")
+            found = certified(problem, guess, 0, "")
             if found.converged:
                 return found
-    if n == 0 or problem.q.min() >= 0:
-        return certified(problem, np.zeros(n), 0, tolerance, "")
     limit = 50 * n + 100 if limit is None else limit
     total = 0
     for attempt in range(COVERINGS):
-        path = _Path(problem, _covering(n, attempt))
+        path = Path(problem, _covering(n, attempt))
         reason = path.follow(limit - total)
         total += path.pivots
-        found = _finish(problem, path, total, tolerance, reason)
+        found = path.solution(total, reason)
         if found.converged or reason == LIMIT:
             break
     return found
@@ -51,28 +51,7 @@ def _covering(n: int, attempt: int) -> np.ndarray:
     return np.ones(n) if attempt == 0 else np.random.default_rng(attempt).uniform(0.5, 2.0, n)
 
 
-def _finish(problem: Problem, path: _Path, total: int, tolerance: float, reason: str) -> Solution:
-    """The better of the basis solved anew and the basic solution as the pivots left it."""
-    n = problem.n
-    z = np.zeros(n)
-    chosen = (path.basis >= n) & (path.basis < 2 * n)
-    z[path.basis[chosen] - n] = np.maximum(path.x[chosen], 0.0)
-    plain = certified(problem, z, total, tolerance, reason)
-    basic = np.zeros(n, dtype=bool)
-    basic[path.basis[chosen] - n] = True
-    again = on_basis(problem, basic) if reason == "" else None
-    if again is None:
-        return plain
-    again[abs(again) < 1e-14 * max(problem.size, abs(again).max())] = 0.0
-    refined = certified(problem, again, total, tolerance, reason or "rounding")
-    return refined if _error(refined) <= _error(plain) else plain
-
-
-def _error(found: Solution) -> float:
-    return max(-found.smallest_z, -found.smallest_w, found.complementarity)
-
-
-class _Path:
+class Path:
     """Bases along the path. Variables: w_i is i, z_i is n + i, z_0 is 2 n."""
 
     def __init__(self, problem: Problem, covering: np.ndarray) -> None:
@@ -99,20 +78,32 @@ class _Path:
             fresh = False
             if leaving == top:
                 return ""
-            if self.pivots % CHECK == 0 and self._drift() > DRIFT:
-                if not self._refresh():
+            if self.pivots % CHECK == 0 and self.drift() > DRIFT:
+                if not self.refresh():
                     return SINGULAR
                 fresh = True
             entering = leaving + n if leaving < n else leaving - n
             column = self._column(entering)
             row = self._leaving_row(column)
             if row < 0 and not fresh and self.pivots > CHECK:
-                if not self._refresh():
+                if not self.refresh():
                     return SINGULAR
                 column = self._column(entering)
                 row = self._leaving_row(column)
             if row < 0:
                 return RAY
+
+    def solution(self, total: int, reason: str) -> Solution:
+        """The basic solution, its equations solved anew where z_0 has left."""
+        n = self.n
+        z, basic = np.zeros(n), np.zeros(n, dtype=bool)
+        chosen = (self.basis >= n) & (self.basis < 2 * n)
+        members = self.basis[chosen] - n
+        z[members] = np.maximum(self.x[chosen], 0.0)
+        if reason:
+            return certified(self.problem, z, total, reason)
+        basic[members] = True
+        return sharpened(self.problem, z, basic, total, "rounding")
 
     def _column(self, variable: int) -> np.ndarray:
         if variable < self.n:
@@ -121,7 +112,7 @@ class _Path:
 
     def _leaving_row(self, column: np.ndarray) -> int:
         """The lexicographically smallest ratio of (x, inverse) to the column; z_0 first among equals."""
-        rows = np.flatnonzero(column > PIVOT * max(1.0, abs(column).max()))
+        rows = (column > PIVOT * max(1.0, abs(column).max())).nonzero()[0]
         if rows.size == 0:
             return -1
         chosen = column[rows]
@@ -176,7 +167,7 @@ class _Path:
                 columns[:, place] = -self.covering
         return columns
 
-    def _drift(self) -> float:
+    def drift(self) -> float:
         """The error of the basic solution in its own equations, over the size of the problem."""
         n = self.n
         full = np.zeros(2 * n + 1)
@@ -184,7 +175,7 @@ class _Path:
         rest = full[:n] - self.problem.M @ full[n : 2 * n] - self.covering * full[2 * n] - self.problem.q
         return float(abs(rest).max()) / self.problem.size
 
-    def _refresh(self) -> bool:
+    def refresh(self) -> bool:
         matrix = self._matrix()
         try:
             inverse = np.linalg.inv(matrix)

@@ -19,20 +19,20 @@ TOLERANCE = 1e-10
 
 
 class Problem:
-    """The scaled problem: M (n, n), q (n,), and the diagonal `scale` of S."""
+    """The scaled problem: M (n, n), q (n,), the diagonal `scale` of S, and the size of q."""
 
-    __slots__ = ("M", "n", "q", "scale", "size")
+    __slots__ = ("M", "n", "q", "scale", "size", "tolerance")
 
-    def __init__(self, M: np.ndarray, q: np.ndarray) -> None:
+    def __init__(self, M: np.ndarray, q: np.ndarray, tolerance: float = TOLERANCE) -> None:
         if M.ndim != 2 or M.shape != (q.size, q.size) or q.ndim != 1:
             raise SceneError(f"lcp: M {M.shape} and q {q.shape} must be (n, n) and (n,)")
-        self.n = q.size
+        self.n, self.tolerance = q.size, tolerance
         scale = scaling(M)
         self.M = M * scale * scale[:, None]
         self.q = q * scale
         self.scale = scale
-        self.size = abs(self.q).max() if self.n else 0.0
-        if not self.size < np.inf:
+        self.size = float(abs(self.q).max()) if self.n else 0.0
+        if not (self.size < np.inf and abs(self.M.sum()) < np.inf):
             raise SceneError("lcp: M and q must be finite")
 
     def w(self, z: np.ndarray) -> np.ndarray:
@@ -40,13 +40,12 @@ class Problem:
 
 
 def scaling(M: np.ndarray) -> np.ndarray:
-    """S with S M S of unit diagonal; rows without diagonal get a largest entry of one."""
+    """S with S M S of unit diagonal; rows without a positive diagonal get a largest entry of one."""
     diagonal = M.diagonal()
     plain = diagonal > 0
     if plain.all():
         return 1.0 / np.sqrt(diagonal)
-    scale = np.ones(diagonal.size)
-    scale[plain] = 1.0 / np.sqrt(diagonal[plain])
+    scale = 1.0 / np.sqrt(np.where(plain, diagonal, 1.0))
     rest = ~plain
     largest = (abs(M[rest]) * scale).max(axis=1)
     scale[rest] = 1.0 / np.where(largest > 0, largest, 1.0)
@@ -57,8 +56,10 @@ def scaling(M: np.ndarray) -> np.ndarray:
 class Solution:
     """Where a solver ended. `converged` is what the three numbers below say, not what the solver thinks.
 
-    smallest_z, smallest_w   of the scaled problem, over its size max(|q|, |z|)
-    complementarity          sum |w_i z_i| over the square of that size
+    smallest_z        of the scaled problem, over max(|q|, |z|)
+    smallest_w        over |q|: a z that grows without bound makes nothing smaller
+    complementarity   sum |w_i z_i| over the product of the two
+    reason            "solved", or why not
     """
 
     z: np.ndarray
@@ -70,39 +71,55 @@ class Solution:
     smallest_w: float
     complementarity: float
 
+    @property
+    def error(self) -> float:
+        """The largest violation."""
+        return max(-self.smallest_z, -self.smallest_w, self.complementarity)
 
-def certified(problem: Problem, z: np.ndarray, iterations: int, tolerance: float, reason: str) -> Solution:
-    """The solution at the scaled z, with its certificate. `reason` is kept where it is none."""
-    n = problem.n
-    if n == 0:
+
+def certified(problem: Problem, z: np.ndarray, iterations: int, reason: str) -> Solution:
+    """The solution at the scaled z, with its certificate; `reason` is what is said where it is none."""
+    if problem.n == 0:
         return Solution(z, z.copy(), True, 0, "solved", 0.0, 0.0, 0.0)
     w = problem.M @ z + problem.q
-    size = max(problem.size, abs(z).max()) or 1.0
-    smallest_z, smallest_w = z.min() / size, w.min() / size
-    complementarity = abs(w) @ abs(z) / size**2
-    converged = bool(smallest_z >= -tolerance and smallest_w >= -tolerance and complementarity <= tolerance)
+    size = problem.size or 1.0
+    most_z = max(size, float(abs(z).max()))
+    smallest_z, smallest_w = float(z.min()) / most_z, float(w.min()) / size
+    complementarity = float(abs(w) @ abs(z)) / (size * most_z)
+    bound = problem.tolerance
+    converged = smallest_z >= -bound and smallest_w >= -bound and complementarity <= bound
+    said = "solved" if converged else reason
+    scale = problem.scale
     return Solution(
-        z * problem.scale,
-        w / problem.scale,
-        converged,
-        iterations,
-        "solved" if converged else reason,
-        float(smallest_z),
-        float(smallest_w),
-        float(complementarity),
+        z * scale, w / scale, converged, iterations, said, smallest_z, smallest_w, complementarity
     )
 
 
-def on_basis(problem: Problem, basic: np.ndarray) -> np.ndarray | None:
-    """z with w = 0 on the basic rows and z = 0 elsewhere, refined once; None where they are singular."""
+def sharpened(
+    problem: Problem, plain: np.ndarray, basic: np.ndarray, iterations: int, reason: str
+) -> Solution:
+    """The solution on a solver's basis where that is one, otherwise its z as it stands."""
+    for refine in (False, True):
+        z = on_basis(problem, basic, refine)
+        if z is None:
+            break
+        sharp = certified(problem, z, iterations, reason)
+        if sharp.converged:
+            return sharp
+    return certified(problem, plain, iterations, reason)
+
+
+def on_basis(problem: Problem, basic: np.ndarray, refine: bool = False) -> np.ndarray | None:
+    """z with w = 0 on the basic rows and z = 0 elsewhere; None where these equations are singular."""
     z = np.zeros(problem.n)
-    rows = np.flatnonzero(basic)
+    rows = basic.nonzero()[0]
     if rows.size == 0:
         return z
     block = problem.M[rows[:, None], rows]
     try:
         part = np.linalg.solve(block, -problem.q[rows])
-        part -= np.linalg.solve(block, block @ part + problem.q[rows])
+        if refine:
+            part -= np.linalg.solve(block, block @ part + problem.q[rows])
     except np.linalg.LinAlgError:
         return None
     z[rows] = part
