@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import product
 from typing import overload
 
@@ -31,9 +32,13 @@ class Pair:
     first: int
     second: int
     law: Friction
-    kernel: PairKernel
+    sort: Sort
     swapped: bool  # the scene's order is (second, first)
     pieces: tuple[int, int]  # of the first and of the second body
+
+    @property
+    def kernel(self) -> PairKernel:
+        return self.sort.kernel
 
 
 @dataclass(frozen=True)
@@ -41,8 +46,13 @@ class Sort:
     """What pairs of the same classes of pieces and the same law share."""
 
     law: Friction
-    kernel: PairKernel
+    kind: PairKind
     swapped: bool
+
+    @cached_property
+    def kernel(self) -> PairKernel:
+        """The compiled functions, made when a step first needs them: classical steppers never do."""
+        return pair_kernel(self.kind)
 
 
 class Pairs(Sequence[Pair]):
@@ -184,8 +194,8 @@ class Pairs(Sequence[Pair]):
 
     # ---- what pairs are
 
-    def sorts(self, numbers: np.ndarray) -> np.ndarray:
-        """A number for each pair, equal where law and kernel are; see `sort`."""
+    def law_numbers(self, numbers: np.ndarray) -> np.ndarray:
+        """The place of each pair's law in `laws`."""
         numbers = np.asarray(numbers, int)
         i, j = self.ends(numbers)
         owner = self._pieces.owner
@@ -193,6 +203,13 @@ class Pairs(Sequence[Pair]):
         if self._special.size:
             where = np.minimum(np.searchsorted(self._special, numbers), self._special.size - 1)
             law = np.where(self._special[where] == numbers, self._special_law[where], law)
+        return np.asarray(law)
+
+    def sorts(self, numbers: np.ndarray) -> np.ndarray:
+        """A number for each pair, equal where law and kernel are; see `sort`."""
+        numbers = np.asarray(numbers, int)
+        i, j = self.ends(numbers)
+        law = self.law_numbers(numbers)
         role = np.zeros(len(numbers), int)
         index = {name: b for b, name in enumerate(self.names)} if self._attached else {}
         for k, given in enumerate(self.laws):
@@ -214,10 +231,10 @@ class Pairs(Sequence[Pair]):
             swapped = bool(self._pieces.half[j])
             first, second = (j, i) if swapped else (i, j)
             law = self.laws[sort // ROLES % len(self.laws)]
-            self._sorts[sort] = Sort(law, self._kernel(first, second, law), swapped)
+            self._sorts[sort] = Sort(law, self._kind(first, second, law), swapped)
         return self._sorts[sort]
 
-    def _kernel(self, first: int, second: int, law: Friction) -> PairKernel:
+    def _kind(self, first: int, second: int, law: Friction) -> PairKind:
         owner, shapes = self._pieces.owner, self._pieces.shapes
         a, b = self.bodies[owner[first]], self.bodies[owner[second]]
         names = ("t",) if self.scene.dim == 2 else ("t", "o", "r")
@@ -228,7 +245,7 @@ class Pairs(Sequence[Pair]):
         moves = (not a.fixed, not b.fixed)
         isotropic = law.e_t == law.e_o
         one, two = shapes[first], shapes[second]
-        return pair_kernel(PairKind(one, two, kept, self.friction_residual, moves, frame, isotropic))
+        return PairKind(one, two, kept, self.friction_residual, moves, frame, isotropic)
 
     @overload
     def __getitem__(self, c: int) -> Pair: ...
@@ -246,7 +263,7 @@ class Pairs(Sequence[Pair]):
             first, second = (int(side[0]) for side in self.sides(numbers))
             i, j = (int(piece[0]) for piece in self.pieces(numbers))
             sort = self.sort(int(self.sorts(numbers)[0]), c)
-            self._made[c] = Pair(first, second, sort.law, sort.kernel, sort.swapped, (i, j))
+            self._made[c] = Pair(first, second, sort.law, sort, sort.swapped, (i, j))
         return self._made[c]
 
     def at_seam(self, c: int) -> bool:
