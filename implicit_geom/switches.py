@@ -21,7 +21,8 @@ from implicit_geom.errors import SceneError
 INTEGRATORS = ("euler", "rattle", "rattle-4")
 EXACT = {"surface": "implicit", "gap": "end", "wrench": "end", "friction": "ellipsoid"}
 APPROXIMATE = {"surface": "faceted", "gap": "linearised", "wrench": "start", "friction": "pyramid"}
-SCHEMES = ("switches",)  # a scheme of its own kind has a name here and a class in `steppers.make_stepper`
+VERTEX_SCHEMES = ("nguyen-trinkle", "conjunction")  # planar, of vertices and facets; take unions
+SCHEMES = ("switches", *VERTEX_SCHEMES)  # a scheme of its own kind has a name here
 
 # Steppers by name, as the fields of `Stepper` that make them.
 NAMED: dict[str, dict[str, Any]] = {
@@ -29,6 +30,7 @@ NAMED: dict[str, dict[str, Any]] = {
     "implicit-rattle-4": {"integrator": "rattle-4"},
     "implicit-euler": {"integrator": "euler"},
     "stewart-trinkle": {"integrator": "euler", **APPROXIMATE},
+    "nguyen-trinkle": {"integrator": "euler", **APPROXIMATE, "scheme": "nguyen-trinkle"},
 }
 
 
@@ -39,6 +41,8 @@ class Stepper:
     facets      vertices of a faceted shape, at least dim + 1
     directions  of the friction pyramid in space, even and at least 4; in the plane there are two
     aligned     turn the pyramid's first direction along the slip at the start of the step
+    scheme      "switches", or a scheme of its own: "nguyen-trinkle" (a vertex against a whole convex polygon)
+                and "conjunction" (against each of its facets nearby), both planar
     """
 
     integrator: str = "euler"
@@ -56,6 +60,13 @@ class Stepper:
         for name, exact in EXACT.items():
             choice(f"stepper.{name}", getattr(self, name), (exact, APPROXIMATE[name]))
         choice("stepper.scheme", self.scheme, SCHEMES)
+        if self.scheme in VERTEX_SCHEMES:
+            for name, wanted in APPROXIMATE.items():
+                if getattr(self, name) != wanted:
+                    raise SceneError(
+                        f"stepper.{name} = {getattr(self, name)!r} does not go with {self.scheme!r}; "
+                        f"take {name} = {wanted!r}, or Stepper.named('nguyen-trinkle', scheme=...)"
+                    )
         _whole("stepper.facets", self.facets, 3)
         _whole("stepper.directions", self.directions, 4)
         if self.directions % 2:

@@ -3,4 +3,5 @@
 contacts     what a step reads: points, normals, gaps of all contacts as arrays
 surfaces     the shapes that are used: as given, or inscribed polygons and polyhedra
 finder       the contacts at a pose
+nguyen_trinkle, vertex_shapes    a vertex against a whole convex polygon
 """

@@ -10,13 +10,14 @@ from typing import Any
 
 import numpy as np
 
+from implicit_geom.approximate.nguyen_trinkle import VertexStep
 from implicit_geom.approximate.records import records
 from implicit_geom.approximate.step import Key, Outcome, Step
 from implicit_geom.errors import SceneError, SimulationError
 from implicit_geom.model import Model, State
 from implicit_geom.steppers.base import MAX_HALVINGS, MAX_SOLVES
 from implicit_geom.steppers.solve import Attempt, Solve
-from implicit_geom.switches import Stepper
+from implicit_geom.switches import VERTEX_SCHEMES, Stepper
 
 
 class ApproximateStepper:
@@ -32,9 +33,21 @@ class ApproximateStepper:
                     "set it to 0, or take implicit-euler or implicit-rattle"
                 )
         self.model, self.stepper, self.tolerance = model, stepper, tolerance
-        self.problem = Step(model, stepper, tolerance)
+        self.problem = self._problem()
         self.warm: dict[Key, np.ndarray] = {}  # impulses of the last step, of contacts that pressed
         self.last: float = 0.0  # its length
+
+    def _problem(self) -> Step:
+        """What solves a step."""
+        if self.stepper.scheme in VERTEX_SCHEMES:
+            return VertexStep(self.model, self.stepper, self.tolerance)
+        for body in self.model.bodies:
+            if len(body.shape.pieces) > 1:
+                raise SceneError(
+                    f"bodies.{body.name}.shape: of the classical steppers only nguyen-trinkle takes a union; "
+                    "take an implicit stepper, or make its pieces bodies of their own"
+                )
+        return Step(self.model, self.stepper, self.tolerance)
 
     def step(self, state: State, h: float) -> Attempt:
         """Advance by h."""
