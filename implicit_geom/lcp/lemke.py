@@ -15,11 +15,12 @@ import numpy as np
 from implicit_geom.lcp.solution import Problem, Solution, certified, on_basis, sharpened
 
 PIVOT = 1e-9  # entries of the entering column below this part of its largest are zero
-TIE = 1e-11  # basic values this close to leaving together, over the size of the problem, tie
+TIE = 1e-10  # basic values this close to leaving together, over the size of the problem, tie
+ALIKE = 1e-7  # entries of the inverse, over the largest of the rows compared, that are equal
 DRIFT = 1e-10  # error of the basic solution, over the size of the problem, that calls for a new inverse
 CHECK = 25  # pivots between looks at the drift
-LARGE = 200  # unknowns from which updates are done in place by BLAS
-COVERINGS = 3
+LARGE = 600  # unknowns from which updates are done in place by BLAS
+GENERIC = (0.6180339887498949, 0.4142135623730951, 0.7320508075688772)  # of the covering vectors
 
 RAY, LIMIT, SINGULAR = "secondary ray", "iteration limit", "singular basis"
 
@@ -37,7 +38,7 @@ def solve(problem: Problem, z0: np.ndarray | None, limit: int | None = None) -> 
                 return found
     limit = 50 * n + 100 if limit is None else limit
     total = 0
-    for attempt in range(COVERINGS):
+    for attempt in range(len(GENERIC)):
         path = Path(problem, _covering(n, attempt))
         reason = path.follow(limit - total)
         total += path.pivots
@@ -48,7 +49,8 @@ def solve(problem: Problem, z0: np.ndarray | None, limit: int | None = None) -> 
 
 
 def _covering(n: int, attempt: int) -> np.ndarray:
-    return np.ones(n) if attempt == 0 else np.random.default_rng(attempt).uniform(0.5, 2.0, n)
+    """Entries in no simple relation: equal ones make ties of all that is equal in a pile."""
+    return 0.5 + (np.arange(1, n + 1) * GENERIC[attempt]) % 1.0
 
 
 class Path:
@@ -129,12 +131,12 @@ class Path:
     def _smallest_row(self, rows: np.ndarray, column: np.ndarray) -> int:
         ratios = self.inverse[rows] / column[rows, None]
         while rows.size > 1:
-            spread = ratios.max(axis=0) - ratios.min(axis=0)
-            differs = spread > TIE * max(1.0, float(abs(ratios).max()))
+            alike = ALIKE * float(abs(ratios).max())
+            differs = ratios.max(axis=0) - ratios.min(axis=0) > alike
             place = int(differs.argmax())
             if not differs[place]:
                 return int(rows[column[rows].argmax()])
-            keep = ratios[:, place] <= ratios[:, place].min() + 0.5 * TIE
+            keep = ratios[:, place] <= ratios[:, place].min() + alike
             rows, ratios = rows[keep], ratios[keep][:, place + 1 :]
             if ratios.shape[1] == 0:
                 break
