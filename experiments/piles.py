@@ -24,7 +24,7 @@ def rows_of(discs: int) -> int:
 
 
 def pile(rows: int, mu: float, diameter: float = DIAMETER, mass: float = 1.0) -> Scene:
-    """Discs in a triangle on the floor, each touching its neighbours: `rows` in the lowest row, one on top."""
+    """Discs in a triangle on the floor, each touching its neighbours; `rows` of them in the lowest row."""
     scene = Scene(dim=2, gravity=(0.0, -9.81))
     scene.add("floor", shapes.halfplane((0, 1)), fixed=True)
     for row in range(rows):

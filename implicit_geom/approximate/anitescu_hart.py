@@ -65,7 +65,7 @@ class Outcome:
 def solve(
     problem: Subproblem, model: str = "LCP2", *, limit: int = 10_000, tolerance: float = 1e-5
 ) -> Outcome:
-    """LCP0 in at most `limit` pivots; LCP1 in at most `limit` rounds, until Lambda changes by `tolerance` m/s."""
+    """LCP0 in `limit` pivots at most; LCP1 in `limit` rounds, until Lambda changes by `tolerance`, m/s."""
     matrices = _Matrices(problem)
     return _direct(matrices, limit) if model == "LCP0" else _relaxed(matrices, model, limit, tolerance)
 

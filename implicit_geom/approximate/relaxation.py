@@ -54,7 +54,7 @@ class Program:
         self._programs: dict[str, Any] = {}
 
     def solve(self, b: np.ndarray) -> Relaxed:
-        """By the solvers in their order until one meets the tolerance; the best answer, so look at `converged`.
+        """By the solvers in their order until one meets the tolerance; the best answer: see `converged`.
 
         Small problems by Lemke's method first; where the programs' answers are not sharp enough, Newton's
         method from the best of them, and Lemke's at last.
