@@ -17,7 +17,6 @@ from implicit_geom.switches import NAMED, Stepper
 __all__ = ["SimulationOptions", "choice", "hint", "positive"]
 
 IMPLICIT = ("implicit-rattle", "implicit-rattle-4", "implicit-euler")
-PLANNED = ("anitescu-hart",)
 ON_FAILURE = ("raise", "record")
 WHOLE = 1e-9  # a duration this close (relative) to a multiple of the step counts as that multiple
 
@@ -93,8 +92,6 @@ def _stepper(given: Any) -> str | Stepper:
     if isinstance(given, Stepper | Mapping):
         stepper = Stepper.of(given)
         return stepper.name or stepper
-    if given in PLANNED:
-        raise SceneError(f"stepper = {given!r} is not available yet; available: {', '.join(NAMED)}")
     if not isinstance(given, str) or given not in NAMED:
-        raise SceneError(f"stepper = {given!r} is not known{hint(given, (*NAMED, *PLANNED))}")
+        raise SceneError(f"stepper = {given!r} is not known{hint(given, NAMED)}")
     return given

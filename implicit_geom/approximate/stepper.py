@@ -12,6 +12,7 @@ import numpy as np
 
 from implicit_geom.approximate.nguyen_trinkle import VertexStep
 from implicit_geom.approximate.records import records
+from implicit_geom.approximate.relaxed_step import RelaxedStep
 from implicit_geom.approximate.step import Key, Outcome, Step
 from implicit_geom.errors import SceneError, SimulationError
 from implicit_geom.model import Model, State
@@ -47,7 +48,8 @@ class ApproximateStepper:
                     f"bodies.{body.name}.shape: of the classical steppers only nguyen-trinkle takes a union; "
                     "take an implicit stepper, or make its pieces bodies of their own"
                 )
-        return Step(self.model, self.stepper, self.tolerance)
+        kind = RelaxedStep if self.stepper.scheme == "anitescu-hart" else Step
+        return kind(self.model, self.stepper, self.tolerance)
 
     def step(self, state: State, h: float) -> Attempt:
         """Advance by h."""

@@ -85,7 +85,7 @@ def test_the_limit_is_kept_and_reported() -> None:
 def test_a_drifted_inverse_is_made_anew() -> None:
     """An inverse that is spoilt on the way is noticed, and the solution is found all the same."""
     problem = PROBLEMS["P, 60"]
-    path = lemke.Path(Problem(problem.M, problem.q), np.ones(60))
+    path = lemke.Path(Problem(problem.M, problem.q), np.ones(60), 1e-12)
     assert path.follow(20) == lemke.LIMIT
     assert path.drift() < 1e-12
     path.inverse += 1e-6
