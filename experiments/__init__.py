@@ -21,6 +21,8 @@ REGISTRY = Registry(
         "ellipsoid-rolling": "experiments.ellipsoid_rolling",
         "euler-disc": "experiments.euler_disc",
         "landing": "experiments.landing",
+        "nt12-peg": "experiments.nt12_peg",
+        "nt12-ramp": "experiments.nt12_ramp",
         "rattleback": "experiments.rattleback",
         "sliding-spinning-ball": "experiments.sliding_spinning_ball",
         "spinning-egg": "experiments.spinning_egg",

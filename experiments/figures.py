@@ -79,6 +79,15 @@ def panels(rows: int, columns: int, size: tuple[float, float], **options: Any) -
     return figure, figure.subplots(rows, columns, squeeze=False, **options)
 
 
+def mosaic(
+    layout: list[list[str]], size: tuple[float, float], **options: Any
+) -> tuple[Figure, dict[str, Axes]]:
+    """A figure and its axes by name, laid out as in the rows of names; size in inches."""
+    figure = Figure(figsize=size, layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure, figure.subplot_mosaic(layout, **options)
+
+
 def label(axis: Axes, letter: str, title: str) -> None:
     """A panel's title, at its upper left."""
     axis.set_title(f"({letter}) {title}", loc="left")

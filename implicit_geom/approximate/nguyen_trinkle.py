@@ -36,6 +36,7 @@ from implicit_geom.switches import Stepper
 
 CHANGES = 50  # times that facets are chosen anew
 COMBINATIONS = 500  # of facets that are tried where that goes round in circles
+NOTHING = 1e-13  # impulse over the lighter body's mass, over the speeds at hand, that counts as none
 SLACK = 1e-9  # over the speeds at hand: rate of a gap that counts as zero
 
 
@@ -112,7 +113,9 @@ class VertexStep(Step):
         if isinstance(found, str):
             return found
         p, nu[m], error = found
-        return nu, sub, p, error
+        # an impulse that is rounding does not press
+        lighter = np.minimum(self.model.mass[sub.first], self.model.mass[sub.second])
+        return nu, sub, np.where((p[:, :1] > NOTHING * self.speed * lighter[:, None]), p, 0.0), error
 
     def _outcome(self, rows: Rows, nu: np.ndarray, sub: Contacts, p: np.ndarray, error: float) -> Outcome:
         """With the facets from which vertices are farthest out at the end: those tell of overlaps."""
