@@ -61,6 +61,12 @@ def of(table: Table, model: str, start: int | None = None) -> Table:
     return {name: column[kept] for name, column in table.items()}
 
 
+def starts(table: Table) -> str:
+    """How many starts a table holds, in words."""
+    n = np.unique(table["start"]).size
+    return f"all {n} starts" if n > 1 else "one start"
+
+
 def law_table(found: dict[str, Trajectory]) -> Table:
     """`experiments.classical.laws` with the model and the start apart."""
     table = laws(found)

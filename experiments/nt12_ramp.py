@@ -140,5 +140,5 @@ def plot(tables: dict[str, dict[str, np.ndarray]]) -> dict[str, Any]:
             )
     axis.set(xlabel="time, s", ylabel="turn forwards, degrees", xlim=(0, end))
     axis.legend(loc="upper left")
-    label(axis, "d", f"all {np.unique(motion['start']).size} starts")
+    label(axis, "d", nt12.starts(motion))
     return {"figure_6_7": figure}
