@@ -106,6 +106,16 @@ def test_a_corner_is_passed() -> None:
     assert stopped["box"].velocity[-1, 1] > -0.9
 
 
+def test_a_facet_is_chosen_anew() -> None:
+    """A vertex whose velocity leads it onto the top, and a force past the side, is not held by the top."""
+    scene = Scene(dim=2, gravity=(0, 0))
+    scene.add("block", shapes.rectangle(1, 1), fixed=True, position=(-1, -1))
+    scene.add("box", shapes.rectangle(0.1, 0.1), mass=1.0, position=(0.094, 0.105), velocity=(0, -1))
+    scene.applied("box", force=(100, 0))
+    run = simulate(scene, duration=0.01, step=0.01, stepper=NEW)
+    np.testing.assert_allclose(run["box"].velocity[-1], (1, -1))
+
+
 def test_over_a_crack() -> None:
     """The box slides over the crack at the speed that friction leaves it; the old model catches it there."""
     start = {"position": (-0.3, 0.1), "orientation": 0.0}
