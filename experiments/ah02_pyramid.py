@@ -151,7 +151,7 @@ def plot(tables: dict[str, Table]) -> dict[str, Any]:
     for value, colour in zip(np.unique(between["mu"]), (BLUE, ORANGE, GREEN)):
         own = between["mu"] == value
         path.plot(between["t"][own], between["wz"][own], color=colour, label=rf"$\mu$ = {value:g}")
-    path.set(xlabel="from solution 1 to solution 2", ylabel=r"$w \cdot z$, W", ylim=(0, None))
+    path.set(xlabel="from solution 1 to solution 2", ylabel=r"$w \cdot z$, J", ylim=(0, None))
     path.legend()
     label(bars, "a", "impulses at rest")
     label(path, "b", "complementarity between two solutions")
