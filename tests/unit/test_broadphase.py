@@ -181,7 +181,7 @@ def test_newcomers_together_and_alone(dim: int) -> None:
 
 @pytest.mark.parametrize("closed", [False, True])
 def test_pairs_proved_to_stay_apart(closed: bool) -> None:
-    """Pairs that one direction keeps apart do not cross anywhere on their way; those that roll may overlap."""
+    """Pairs that one direction keeps apart do not cross on their way; rolling ones may overlap a little."""
     rng = np.random.default_rng(4)
     scene = Scene()
     for k in range(40):
