@@ -53,7 +53,7 @@ def relaxed(model: str, **options: Any) -> Stepper:
 
 
 def separations(run: Trajectory, mu: float) -> tuple[np.ndarray, np.ndarray]:
-    """Largest and mean normal velocity error mu lambda of LCP2 in every step, over pressing contacts."""
+    """Largest and mean normal velocity error mu lambda of LCP2 in every step, of the contacts that press."""
     steps = run.good_steps
     largest, mean = np.zeros(len(steps)), np.zeros(len(steps))
     contacts = run.contacts

@@ -4,4 +4,5 @@ contacts     what a step reads: points, normals, gaps of all contacts as arrays
 surfaces     the shapes that are used: as given, or inscribed polygons and polyhedra
 finder       the contacts at a pose
 nguyen_trinkle, vertex_shapes    a vertex against a whole convex polygon
+relaxation   the quadratic program of `anitescu_hart`, which solves a step by LCP0, LCP1 or LCP2
 """

@@ -12,7 +12,7 @@ one. Discs and half-planes need neither: their true gap is never below the linea
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -42,6 +42,10 @@ class Subproblem:
     def delta(self) -> np.ndarray:
         """(n,) gap / h, m/s [AH02, after eq. 7]."""
         return self.contacts.gap / self.h
+
+    def taken(self, rows: np.ndarray) -> Subproblem:
+        """The same step with the chosen contacts, in their order."""
+        return replace(self, contacts=self.contacts.take(rows), D=self.D[rows])
 
 
 @dataclass(frozen=True)
@@ -129,12 +133,21 @@ class _Matrices:
         return Outcome(nu, p, slip, separation, error, iterations, history, reason)
 
 
-def _direct(m: _Matrices, limit: int) -> Outcome:
-    pyramids = Pyramids(m.problem.D, m.c.mu)
+def direct_problem(problem: Subproblem) -> tuple[np.ndarray, np.ndarray]:
+    """M and q of LCP0 in the unknowns of `pyramid.Pyramids` [AH02, eqs. 6, 7], velocities eliminated."""
+    return _direct_problem(_Matrices(problem), Pyramids(problem.D, problem.contacts.mu))
+
+
+def _direct_problem(m: _Matrices, pyramids: Pyramids) -> tuple[np.ndarray, np.ndarray]:
     G = m.T.toarray().reshape(len(m.c), m.parts, -1)
     rates = m.rates.copy()
     rates[:, 0] += m.problem.delta
-    found = lcp.solve(*pyramids.problem(G, G, rates), limit=limit)
+    return pyramids.problem(G, G, rates)
+
+
+def _direct(m: _Matrices, limit: int) -> Outcome:
+    pyramids = Pyramids(m.problem.D, m.c.mu)
+    found = lcp.solve(*_direct_problem(m, pyramids), limit=limit)
     p = pyramids.impulses(np.maximum(found.z, 0.0))
     reason = "" if found.converged else f"LCP0 is not solved: {found.reason}"
     # (at a solution a contact that presses does not separate: Gamma = mu Lambda)

@@ -14,10 +14,10 @@ import numpy as np
 
 from implicit_geom.errors import SceneError
 from implicit_geom.lcp import lemke, semismooth
-from implicit_geom.lcp.solution import TOLERANCE, Problem, Solution
+from implicit_geom.lcp.solution import TOLERANCE, Problem, Solution, certified
 from implicit_geom.options import hint
 
-__all__ = ["SOLVERS", "TOLERANCE", "Problem", "Solution", "solve"]
+__all__ = ["SOLVERS", "TOLERANCE", "Problem", "Solution", "certified", "solve"]
 
 SOLVERS = {"lemke": lemke.solve, "semismooth": semismooth.solve}
 

@@ -43,7 +43,7 @@ def passed_over(
     while doubtful:
         rest = [c for c in problem.candidates if c not in doubtful]
         reduced = stepper._problem(type(problem), rest)
-        without, _, _ = stepper._attempts(reduced, state, h, impulse, thorough=False)
+        without, _, _ = stepper._attempts(reduced, state, h, impulse, thorough=False, last=None)
         if without is None:
             return None
         there = state.advanced(stepper._velocities(reduced, without.z), h)
