@@ -4,7 +4,8 @@ Lengths are taken as metres, h = 0.0125 s as in the paper, g = 9.81 m/s^2. What 
 peg is 10 m high and of mass 1 kg, the hole 10 m deep, and the peg starts 0.5 to 1.5 m above it, off its
 middle by up to 4 mm of the 5 mm on either side, and turned by up to 0.2 mrad. The hole is a union of three
 blocks. Without friction, and with mu = 0.2: there the peg that the old model has wedged at the rim comes to
-steps whose problem has no solution (regularised, its impulses grow without bound); they are counted.
+steps whose problem has no solution (of all combinations of open, sticking and sliding contacts none is
+feasible); such a step ends the run, and is counted.
 """
 
 from __future__ import annotations
