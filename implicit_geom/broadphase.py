@@ -18,6 +18,7 @@ from shapes.shape import Shape
 MARGIN = 1.5  # the first guess at a step's motion is taken this much larger
 AHEAD = 20.0  # steps for which a wider set of candidates should last
 CROSSING = 1e-3  # overlap on the way, relative to the smaller body, that counts as crossing
+ROLLING = 1 / 8  # the same over their thickness for bodies that touch at one end and stay on their sides
 MAX_QUERIES = 400
 ALONE = 8  # candidates that are quicker looked at one by one
 FEW = 2000  # pairs that are quicker looked at one and all than found in a tree
@@ -160,18 +161,21 @@ class BroadPhase:
         safe |= self.model.pairs.against_halfspaces(numbers)
         if len(numbers) > ALONE:
             doubtful = np.flatnonzero(~safe)
-            safe[doubtful] = self._kept_apart(start, nu, h, numbers[doubtful])
+            safe[doubtful] = self._kept_apart(start, nu, h, numbers[doubtful], closed[doubtful])
         for k in np.flatnonzero(~safe).tolist():
             i = int(numbers[k])
             if self._crosses(i, start, nu, h, float(motion[k]), *ends[i]):
                 return i
         return None
 
-    def _kept_apart(self, start: State, nu: np.ndarray, h: float, pairs: np.ndarray) -> np.ndarray:
+    def _kept_apart(
+        self, start: State, nu: np.ndarray, h: float, pairs: np.ndarray, closed: np.ndarray
+    ) -> np.ndarray:
         """Whether one direction separates the bodies of a pair, but for what is no crossing, all step long.
 
-        Along a fixed direction the separation is at least the smaller of those at both ends, less what
-        the bodies' turning by angles theta adds to their extent in between, reach (1 - cos(theta / 2)).
+        What is none, `_crosses` says. Along a fixed direction the separation is at least the smaller of those
+        at both ends, less what the bodies' turning by angles theta adds to their extent in between,
+        reach (1 - cos(theta / 2)).
         """
         end = start.advanced(nu, h)
         a, b = self.model.pairs.sides(pairs)
@@ -183,7 +187,9 @@ class BroadPhase:
         ).reshape(mean.shape)
         theta = np.minimum(abs(h) * np.linalg.norm(nu[:, self.model.dim :], axis=1), np.pi)
         turned = self.reach * (1 - np.cos(theta / 2)) + self.support_error
-        allowed = CROSSING * np.minimum(self.model.size[a], self.model.size[b]) - turned[a] - turned[b]
+        small = CROSSING * np.minimum(self.model.size[a], self.model.size[b])
+        rolling = np.maximum(np.minimum(self.thickness[a], self.thickness[b]) * ROLLING, small)
+        allowed = np.where(closed[known], rolling, small) - turned[a] - turned[b]
         apart = np.zeros(len(pairs), bool)
         for direction in (n, mean):
             unit = direction / np.maximum(np.linalg.norm(direction, axis=1), 1e-300)[:, None]
@@ -212,7 +218,7 @@ class BroadPhase:
         small = CROSSING * min(self.model.size[a], self.model.size[b])
         apart = min(first.points.gap, last.points.gap) > small and not closed
         same_side = float(first.points.normal @ last.points.normal) > 0
-        allowed = max(thin / 8, small) if same_side and not apart else small
+        allowed = max(ROLLING * thin, small) if same_side and not apart else small
         intervals = [(0.0, first, 1.0, last)]
         for _ in range(MAX_QUERIES):
             if not intervals:

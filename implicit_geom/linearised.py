@@ -111,9 +111,9 @@ class Frozen:
         return [p for p, _ in found], [D for _, D in found]
 
     def residual(self, P: Impulses, u: Impulses) -> float:
-        """Largest |P - proj(P - u)|, m/s."""
+        """Largest |P - proj(P - u)|, m/s; NaN where anything is."""
         projected, _ = self.project([p - w for p, w in zip(P, u, strict=True)])
-        return max([0.0, *(float(np.abs(p - q).max()) for p, q in zip(P, projected, strict=True))])
+        return float(np.max([np.abs(p - q).max(initial=0.0) for p, q in zip(P, projected, strict=True)]))
 
 
 def _pattern(problem: StepProblem) -> Pattern:

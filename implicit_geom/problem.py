@@ -157,6 +157,17 @@ class StepProblem:
         kept = np.column_stack([state.v[m.moving], state.w[m.moving]])
         return np.where(pressed[m.moving, None], kept, self.bodies.free(state))
 
+    def carried(self, z0: np.ndarray, other: StepProblem, z: np.ndarray) -> np.ndarray:
+        """z0 with the velocities and contacts of a solution z of the same step with other candidates."""
+        out = z0.copy()
+        out[: self.bodies.size] = z[: self.bodies.size]
+        own = {c: rows for _, at, members in other.members() for c, rows in zip(members, at, strict=True)}
+        for _, at, members in self.members():
+            known = [k for k, c in enumerate(members) if c in own]
+            if known:
+                out[at[known]] = z[np.array([own[members[k]] for k in known])]
+        return out
+
     def weigh(self, factor: float) -> None:
         """Weigh multipliers against constraints in the natural maps, see `ContactGroup.weigh`."""
         for g in self.groups:

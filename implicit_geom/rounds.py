@@ -13,7 +13,7 @@ search in nu alone,
 which is well behaved for large eps and nearly the step itself for small ones: eps falls while that is
 easy and rises where it is not. A fixed point is a solution for any eps: nothing is regularised. Between
 rounds the geometry is linearised anew, and the unchanged equations of the step decide when it is solved.
-In the plane the convex problem of `interior` is a good start where little slips.
+`interior` gives the starts.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from functools import partial
 
 import numpy as np
 
-from implicit_geom.interior import suits, without_slip
+from implicit_geom.interior import interior
 from implicit_geom.linearised import Frozen, Impulses
 from implicit_geom.newton import NewtonOptions, Solution, solve
 from implicit_geom.problem import StepProblem
@@ -41,16 +41,15 @@ class Effort:
     rounds: int = 25
     fall: float = 0.7
     rise: float = 3.0
-    smallest: float = 1e-8
+    smallest: float = 1e-12
     largest: float = 1e3
     easy: int = 4  # Newton steps of a round after which eps falls
     steps: int = 12  # Newton steps of a round
 
 
-WARM = Effort()
-CONVEX = Effort(rounds=6)
+INSIDE = Effort(rounds=12)
 SLOW = Effort(eps=0.1, rounds=80)
-AGAIN = Effort(eps=3e-3, rounds=80, fall=0.5)
+AGAIN = Effort(eps=0.1, rounds=120, fall=0.3)
 COLD = (
     Effort(0.3, 250, 0.5),
     Effort(0.3, 250, 0.7),
@@ -58,7 +57,10 @@ COLD = (
     Effort(0.3, 400, 0.85, 2.0),
 )
 MANY = 8  # contacts that make rounds worth while
-HOPELESS = 1e-5  # residual of the first linearised step, over the speed scale, that is not worth another
+HOPELESS = 2e-3  # residual of a linearised step, over the speed scale, that is not worth another
+ROUGH, FINE = 1e-4, 1e-12  # residual over the speed scale that ends the first linearised step, and the others
+STUCK = 0.9  # of the residual that is left by a round that got nowhere
+JAMMED = 0.1  # fall of eps then
 RELINEARISED = 8  # times that the geometry is linearised
 
 
@@ -98,10 +100,10 @@ def one_round(
 
 
 def make_rounds(
-    frozen: Frozen, P: Impulses, effort: Effort, tolerance: float
+    frozen: Frozen, nu: np.ndarray, P: Impulses, effort: Effort, tolerance: float
 ) -> tuple[np.ndarray, Impulses, float, int]:
     """Rounds until the linearised step is solved to `tolerance`, m/s; the best found and how many steps."""
-    nu, eps, steps = frozen.nu, effort.eps, 0
+    eps, steps = effort.eps, 0
     best = (nu, P, np.inf)
     for _ in range(effort.rounds):
         try:
@@ -116,41 +118,42 @@ def make_rounds(
             continue
         P, nu = found, there
         r = frozen.residual(P, frozen.u(nu))
+        stuck = r > STUCK * best[2]
         if r < best[2]:
             best = (nu, P, r)
         if r < tolerance:
             break
         if k <= effort.easy:
-            eps = max(eps * effort.fall, effort.smallest)
+            # (impulses of a jammed loop grow by r / eps in a round, until one of its contacts slips)
+            eps = max(eps * (JAMMED if stuck and k <= 1 else effort.fall), effort.smallest)
     return (*best, steps)
 
 
-def by_rounds(
-    problem: StepProblem,
-    z: np.ndarray,
-    effort: Effort,
-    options: NewtonOptions,
-    warm: bool = True,
-    convex: bool = False,
-) -> Solution:
-    """Rounds with the geometry linearised again and again, each time followed by full Newton steps.
+Begin = Callable[[Frozen], tuple[np.ndarray, Impulses]]  # velocities and impulses that rounds start from
 
-    They start from the impulses in z, from none where these are not `warm`, or from the convex problem's.
-    """
+
+def as_they_are(frozen: Frozen) -> tuple[np.ndarray, Impulses]:
+    """From the last step's impulses."""
+    return frozen.nu, frozen.start
+
+
+def from_nothing(frozen: Frozen) -> tuple[np.ndarray, Impulses]:
+    """Without impulses."""
+    return frozen.nu, [np.zeros_like(p) for p in frozen.start]
+
+
+def by_rounds(
+    problem: StepProblem, z: np.ndarray, begin: Begin, effort: Effort, options: NewtonOptions
+) -> Solution:
+    """Rounds with the geometry linearised again and again, each time followed by full Newton steps."""
     few = replace(options, full_steps=6)
     speed = float(problem.bodies.speed.max(initial=0.0))
     history: list[float] = []
     steps, last = 0, np.inf
     for k in range(RELINEARISED):
         frozen = Frozen(problem, z, stiff=k > 0)
-        start = frozen.start if warm or k else [np.zeros_like(p) for p in frozen.start]
-        if convex and k == 0:
-            try:
-                start = without_slip(frozen) if suits(frozen) else start
-            except RuntimeError:  # a singular matrix
-                break
         # (the first linearisation is worth a few digits only)
-        nu, P, r, more = make_rounds(frozen, start, effort, (1e-7 if k == 0 else 1e-12) * speed)
+        nu, P, r, more = make_rounds(frozen, *begin(frozen), effort, (FINE if k else ROUGH) * speed)
         steps += more
         if not r < HOPELESS * speed:
             break
@@ -163,7 +166,7 @@ def by_rounds(
         measure = found.history[0]
         if k > 2 and measure > 0.5 * last:
             break
-        last, effort = measure, AGAIN
+        last, effort, begin = measure, AGAIN, as_they_are
     return Solution(z, False, steps, history)
 
 
@@ -171,11 +174,9 @@ def ways(problem: StepProblem, z: np.ndarray, options: NewtonOptions) -> Iterato
     """Ways to make rounds from z, cheapest first; none for problems that they do not suit."""
     if len(problem.order) < MANY or problem.model.friction_residual == "fritz-john":
         return
+    yield partial(by_rounds, problem, z, partial(interior, lifted=False), INSIDE, options)
+    yield partial(by_rounds, problem, z, partial(interior, lifted=True), INSIDE, options)
     if problem.pressed(z):
-        yield partial(by_rounds, problem, z, WARM, options)
-    if problem.model.dim == 2:
-        yield partial(by_rounds, problem, z, CONVEX, options, convex=True)
-    if problem.pressed(z):
-        yield partial(by_rounds, problem, z, SLOW, options)
+        yield partial(by_rounds, problem, z, as_they_are, SLOW, options)
     for effort in COLD:
-        yield partial(by_rounds, problem, z, effort, options, warm=False)
+        yield partial(by_rounds, problem, z, from_nothing, effort, options)

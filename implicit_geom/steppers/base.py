@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from typing import Generic, TypeVar, cast
 
 import numpy as np
@@ -66,16 +66,18 @@ class Stepper:
         """Solve for the motion over h with all pairs that it may bring together."""
         loads = impulse / h
         candidates = self.broad.candidates(state, abs(h), loads)
+        last: tuple[P, Solution] | None = None
         for _ in range(MAX_ROUNDS):
             problem = self._problem(kind, candidates)
             self._fill_warm(state, candidates)
-            found, status, histories = self._attempts(problem, state, h, impulse, thorough)
+            found, status, histories = self._attempts(problem, state, h, impulse, thorough, last)
             if found is None:
                 return "Newton's method found no solution", histories
             nu = self._velocities(problem, found.z)
             missed = self.broad.missed(state, nu, abs(h), candidates)
             if not missed:
                 break
+            last = (problem, found)
             candidates = sorted({*candidates, *missed})
         else:
             return "the set of candidate pairs did not settle", histories
@@ -100,12 +102,23 @@ class Stepper:
         return cast(P, self._problems[key])
 
     def _attempts(
-        self, problem: StepProblem, state: State, h: float, impulse: np.ndarray, thorough: bool
+        self,
+        problem: StepProblem,
+        state: State,
+        h: float,
+        impulse: np.ndarray,
+        thorough: bool,
+        last: tuple[StepProblem, Solution] | None,
     ) -> tuple[Solution | None, str, list[list[float]]]:
         z0 = problem.prepare(state, h, impulse, self.warm, self.tolerance)
         histories: list[list[float]] = []
         iterations = 0
-        for attempt in self._starts(problem, state, h, impulse, z0, thorough):
+        starts = self._starts(problem, state, h, impulse, z0, thorough)
+        if last is not None and problem.pattern is not None:
+            # a few more pairs rarely matter; what was found without them is close
+            near = problem.carried(z0, last[0], last[1].z)
+            starts = chain([lambda: (solve(problem, near, self.options, damped=False), "converged")], starts)
+        for attempt in starts:
             found, status = attempt()
             histories.append(found.history)
             iterations += found.iterations

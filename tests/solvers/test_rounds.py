@@ -4,43 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from heaps import heap, prepared
 
-import shapes
-from implicit_geom import Scene, simulate, steppers
+from implicit_geom import simulate, steppers
 from implicit_geom.linearised import Frozen, _project
-from implicit_geom.model import Model
 from implicit_geom.newton import NewtonOptions
-from implicit_geom.problem import StepProblem
-from implicit_geom.rounds import COLD, CONVEX, by_rounds
-from implicit_geom.steppers.euler import EulerStepper
-
-
-def heap(rows: int, mu: float) -> Scene:
-    """Discs of 3 m in a triangle that touch each other and the floor [AH02, section 4]."""
-    scene = Scene(dim=2)
-    scene.add("floor", shapes.halfplane((0, 1)), fixed=True)
-    for row in range(rows):
-        for k in range(rows - row):
-            place = (3.0 * (k + row / 2), 1.5 + row * 1.5 * np.sqrt(3))
-            scene.add(f"d{row}-{k}", shapes.disc(1.5), mass=1.0, position=place)
-    scene.friction(mu=mu)
-    return scene
-
-
-def prepared(scene: Scene, h: float) -> tuple[StepProblem, np.ndarray]:
-    model = Model(scene)
-    stepper, state = EulerStepper(model), model.initial_state()
-    impulse = h * model.loads(0.0)
-    problem = StepProblem(model, stepper.broad.candidates(state, h, impulse / h))
-    stepper.know(state, problem.candidates)
-    return problem, problem.prepare(state, h, impulse, stepper.warm, 1e-10)
+from implicit_geom.rounds import COLD, by_rounds, from_nothing
 
 
 @pytest.mark.parametrize("mu", [0.0, 0.1, 0.3, 0.5, 0.8])
 def test_first_step_of_a_heap(mu: float) -> None:
     """15 discs, no impulses known: the rows of the step are solved, laws recomputed from the impulses."""
     problem, z = prepared(heap(5, mu), 0.05)
-    found = by_rounds(problem, z, COLD[0], NewtonOptions(), warm=False)
+    found = by_rounds(problem, z, from_nothing, COLD[0], NewtonOptions())
     assert found.converged
     assert np.all(np.abs(problem.residual(found.z, 0.0)) <= problem.tolerance)
     for g, own, _ in problem.members():
@@ -60,7 +36,7 @@ def test_rounds_without_falling_eps_do_not_arrive() -> None:
     """Negative control: one round is not a solution."""
     problem, z = prepared(heap(5, 0.3), 0.05)
     once = COLD[0].__class__(eps=0.3, rounds=1)
-    assert not by_rounds(problem, z, once, NewtonOptions(), warm=False).converged
+    assert not by_rounds(problem, z, from_nothing, once, NewtonOptions()).converged
 
 
 def test_linearised_step_is_the_derivative() -> None:
@@ -110,13 +86,3 @@ def test_large_steps_are_solved_by_rounds(monkeypatch: pytest.MonkeyPatch) -> No
     assert run.steps["solves"].max() == 1
     for name in ("dynamics", "complementarity", "friction"):
         assert run.steps[name].max() < 1e-8
-
-
-@pytest.mark.parametrize("mu", [0.6, 0.8])
-def test_convex_start_finds_the_heap_at_rest(mu: float) -> None:
-    """With enough friction nothing slips: the convex problem has the solution at once, and nothing moves."""
-    problem, z = prepared(heap(6, mu), 0.05)
-    found = by_rounds(problem, z, CONVEX, NewtonOptions(), convex=True)
-    assert found.converged
-    assert found.iterations < 12
-    assert np.abs(found.z[: problem.bodies.size]).max() < 1e-9

@@ -1,0 +1,49 @@
+"""Steps with many contacts, prepared for a solver."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import shapes
+from implicit_geom import Scene, simulate
+from implicit_geom.model import Model, State
+from implicit_geom.problem import StepProblem
+from implicit_geom.steppers.euler import EulerStepper
+
+
+def heap(rows: int, mu: float) -> Scene:
+    """Discs of 3 m in a triangle that touch each other and the floor [AH02, section 4]."""
+    scene = Scene(dim=2)
+    scene.add("floor", shapes.halfplane((0, 1)), fixed=True)
+    for row in range(rows):
+        for k in range(rows - row):
+            place = (3.0 * (k + row / 2), 1.5 + row * 1.5 * np.sqrt(3))
+            scene.add(f"d{row}-{k}", shapes.disc(1.5), mass=1.0, position=place)
+    scene.friction(mu=mu)
+    return scene
+
+
+def prepared(scene: Scene, h: float, state: State | None = None) -> tuple[StepProblem, np.ndarray]:
+    """The equations of a step, the first one or that from a given state, and where they start."""
+    model = Model(scene)
+    stepper = EulerStepper(model)
+    state = state or model.initial_state()
+    impulse = h * model.loads(0.0)
+    problem = StepProblem(model, stepper.broad.candidates(state, h, impulse / h))
+    stepper.know(state, problem.candidates)
+    return problem, problem.prepare(state, h, impulse, stepper.warm, 1e-10)
+
+
+def fallen(mu: float) -> tuple[StepProblem, np.ndarray]:
+    """Eight ellipsoids that have just fallen on each other, with nothing known of their impulses."""
+    rng = np.random.default_rng(3)
+    scene = Scene()
+    scene.add("floor", shapes.halfspace((0, 0, 1)), fixed=True)
+    for k in range(8):
+        place = (0.245 * (k % 2), 0.245 * (k // 2 % 2), 0.15 + 0.245 * (k // 4))
+        turn = rng.normal(size=4)
+        shape = shapes.ellipsoid(0.12, 0.1, 0.08)
+        scene.add(f"e{k}", shape, mass=1.0, position=place, orientation=turn, velocity=(0, 0, -1.0))
+    scene.friction(mu=mu)
+    run = simulate(scene, duration=0.12, step=0.01, stepper="implicit-euler")
+    return prepared(scene, 0.01, run.final)
