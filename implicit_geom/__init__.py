@@ -15,6 +15,7 @@ from implicit_geom.replay import replay
 from implicit_geom.scene import Scene
 from implicit_geom.scenefile import read_scene
 from implicit_geom.simulate import simulate
+from implicit_geom.sweeps import Sweep, sweep
 from implicit_geom.trajectory import Trajectory
 from implicit_geom.version import __version__
 from shapes.errors import ShapeError
@@ -26,6 +27,7 @@ __all__ = [
     "ShapeError",
     "SimulationError",
     "StepFailed",
+    "Sweep",
     "Trajectory",
     "__version__",
     "distance",
@@ -33,4 +35,5 @@ __all__ = [
     "replay",
     "simulate",
     "simulate_batch",
+    "sweep",
 ]
