@@ -16,6 +16,7 @@ from implicit_geom.scene import Scene
 from implicit_geom.scenefile import read_scene
 from implicit_geom.simulate import simulate
 from implicit_geom.sweeps import Sweep, sweep
+from implicit_geom.switches import Stepper
 from implicit_geom.trajectory import Trajectory
 from implicit_geom.version import __version__
 from shapes.errors import ShapeError
@@ -27,6 +28,7 @@ __all__ = [
     "ShapeError",
     "SimulationError",
     "StepFailed",
+    "Stepper",
     "Sweep",
     "Trajectory",
     "__version__",

@@ -167,14 +167,21 @@ class Pairs(Sequence[Pair]):
 
     # ---- what pairs are
 
-    def sorts(self, numbers: np.ndarray) -> np.ndarray:
-        """A number for each pair, equal where law and kernel are; see `sort`."""
+    def law_numbers(self, numbers: np.ndarray) -> np.ndarray:
+        """The place of each pair's law in `laws`."""
         numbers = np.asarray(numbers, int)
         i, j = self.ends(numbers)
         law = np.where((i == self._frame) | (j == self._frame), 1, 0)
         if self._special.size:
             where = np.minimum(np.searchsorted(self._special, numbers), self._special.size - 1)
             law = np.where(self._special[where] == numbers, self._special_law[where], law)
+        return np.asarray(law)
+
+    def sorts(self, numbers: np.ndarray) -> np.ndarray:
+        """A number for each pair, equal where law and kernel are; see `sort`."""
+        numbers = np.asarray(numbers, int)
+        i, j = self.ends(numbers)
+        law = self.law_numbers(numbers)
         role = np.zeros(len(numbers), int)
         index = {name: b for b, name in enumerate(self.names)} if self._attached else {}
         for k, given in enumerate(self.laws):

@@ -21,6 +21,7 @@ from implicit_geom.solves import STEP, Recorder, Solves
 from implicit_geom.steppers import make_stepper
 from implicit_geom.steppers.euler import EulerStepper
 from implicit_geom.steppers.solve import Attempt
+from implicit_geom.switches import Stepper
 from implicit_geom.trajectory import Trajectory
 
 OVERLAP = 1e-8  # overlap at the start, relative to the smaller body, that is refused
@@ -31,7 +32,7 @@ def simulate(
     *,
     duration: float,
     step: float,
-    stepper: str = "implicit-rattle",
+    stepper: str | Stepper = "implicit-rattle",
     friction_residual: str = "projection",
     tolerance: float = 1e-10,
     on_failure: str = "raise",

@@ -205,9 +205,9 @@ class Trajectory:
     def _guarded(self) -> str:
         """How many steps were composed, and how many the guard took in another way."""
         steps = self.good_steps
-        if self.options.stepper == "implicit-euler" or not len(steps):
+        if self.options.name == "implicit-euler" or not len(steps):
             return ""
-        if self.options.stepper == "implicit-rattle-4":
+        if self.options.name == "implicit-rattle-4":
             own = int(np.sum((steps["form"] == "rattle-4") & (steps["guard"] == "none")))
             parts = [f"{own} steps of order four"]
         else:

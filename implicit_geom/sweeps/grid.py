@@ -6,7 +6,7 @@ import hashlib
 import itertools
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, is_dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from implicit_geom.errors import SceneError
 from implicit_geom.options import SimulationOptions, hint
 from implicit_geom.scene import Scene
 from implicit_geom.scenefile import SIMULATION, read_scene
+from implicit_geom.switches import Stepper
 from implicit_geom.values import placed, template
 from shapes.errors import ShapeError
 
@@ -82,19 +83,9 @@ def _point(number: int, row: dict[str, Any], plain: dict[str, Any], options: Map
         if name not in simulation:
             raise SceneError(f"simulation.{name} is missing: give {name}= in seconds")
     if parts:
-        simulation["stepper"] = with_fields(simulation.get("stepper", "implicit-rattle"), parts)
-    checked = SimulationOptions(**simulation)
-    return Point(number, row, changed, {**checked.as_dict(), "stepper": plain_stepper(checked.stepper)})
-
-
-def plain_stepper(stepper: Any) -> Any:
-    """A stepper as a scene file has it: a name or a table."""
-    return dict(vars(stepper)) if is_dataclass(stepper) else stepper
-
-
-def with_fields(stepper: Any, fields: dict[str, Any]) -> Any:
-    """A stepper with some of its switches changed."""
-    raise SceneError(f"simulation.stepper = {stepper!r} has no {next(iter(fields))!r}: it takes no switches")
+        stepper = Stepper.of(simulation.get("stepper", "implicit-rattle"))
+        simulation["stepper"] = {**stepper.as_dict(), **parts}
+    return Point(number, row, changed, SimulationOptions(**simulation).as_dict())
 
 
 def _flat(values: Any, before: str = "") -> dict[str, Any]:
@@ -154,8 +145,8 @@ def _span(name: str, given: Mapping[str, Any]) -> list[float]:
 
 def _plain(value: Any) -> Any:
     """Numbers, texts, lists and tables only: what JSON can hold."""
-    if is_dataclass(value) and not isinstance(value, type):
-        return plain_stepper(value)
+    if isinstance(value, Stepper):
+        return value.name or value.as_dict()
     if isinstance(value, np.ndarray | np.generic):
         return value.tolist()
     if isinstance(value, list | tuple):

@@ -16,7 +16,7 @@ from implicit_geom.options import hint
 from implicit_geom.progress import Progress, reporting
 from implicit_geom.scene import Scene
 from implicit_geom.scenefile import SIMULATION, read_scene, to_dict
-from implicit_geom.sweeps.grid import Point, grid, plain_stepper
+from implicit_geom.sweeps.grid import Point, grid
 from implicit_geom.sweeps.rows import Row, Rows, Table, as_table, read
 from implicit_geom.sweeps.summaries import columns, read_summary
 from implicit_geom.sweeps.workers import results
@@ -156,7 +156,6 @@ def _value_cells(point: Point) -> dict[str, Any]:
     """The values of a run by column: a vector in NAME_0, NAME_1, ..., a table as its text."""
     cells: dict[str, Any] = {}
     for name, value in point.values.items():
-        value = plain_stepper(value)
         if isinstance(value, list) and not any(isinstance(v, list) for v in value):
             cells |= {f"{name}_{i}": v for i, v in enumerate(value)}
         else:

@@ -11,7 +11,7 @@ import pytest
 
 import shapes
 from implicit_geom import Scene, SceneError, Trajectory, assessment, simulate
-from implicit_geom.options import AVAILABLE
+from implicit_geom.options import IMPLICIT
 from implicit_geom.solves import ASSESSED
 from implicit_geom.steppers.rattle import RattleStepper
 from implicit_geom.steppers.solve import Attempt
@@ -39,7 +39,7 @@ def rows_bytes(table: np.ndarray) -> list[bytes]:
     return [table[name].tobytes() for name in table.dtype.names or () if name != "wall_time"]
 
 
-@pytest.mark.parametrize("stepper", AVAILABLE)
+@pytest.mark.parametrize("stepper", IMPLICIT)
 def test_steps_are_computed_when_read(stepper: str, eggs: Scene, checked: list[int], tmp_path: Path) -> None:
     """Motion, times and contacts leave them alone; `steps`, `ledger` and `save` compute them once."""
 
@@ -80,7 +80,7 @@ def test_good_steps_have_no_column_that_is_not_known() -> None:
     assert set(names) | set(ASSESSED) == set(run.steps.dtype.names or ())
 
 
-@pytest.mark.parametrize("stepper", AVAILABLE)
+@pytest.mark.parametrize("stepper", IMPLICIT)
 def test_a_step_gathers_its_solves(stepper: str, bullet: Scene) -> None:
     """A residual is the largest over a step's solves, an energy the sum; whatever is computed at once."""
     run = simulate(bullet, duration=0.06, step=0.01, stepper=stepper, progress=False)
@@ -106,7 +106,7 @@ def test_blocks_leave_the_bits_alone(block: int, eggs: Scene, monkeypatch: pytes
 
 
 @pytest.mark.parametrize("looked", [True, False])
-@pytest.mark.parametrize("stepper", AVAILABLE)
+@pytest.mark.parametrize("stepper", IMPLICIT)
 def test_continued_run_computes_what_is_new(
     stepper: str, looked: bool, eggs: Scene, checked: list[int]
 ) -> None:
