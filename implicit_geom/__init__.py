@@ -8,7 +8,10 @@
 SI units, z up (y up in the plane), quaternions w, x, y, z.
 """
 
+from implicit_geom.advice import Advice, advise
+from implicit_geom.attribution import Attribution, attribution
 from implicit_geom.batch import Batch, simulate_batch
+from implicit_geom.comparison import Comparison, compare
 from implicit_geom.distance import distance
 from implicit_geom.errors import SceneError, SimulationError, StepFailed
 from implicit_geom.replay import replay
@@ -22,7 +25,10 @@ from implicit_geom.version import __version__
 from shapes.errors import ShapeError
 
 __all__ = [
+    "Advice",
+    "Attribution",
     "Batch",
+    "Comparison",
     "Scene",
     "SceneError",
     "ShapeError",
@@ -32,6 +38,9 @@ __all__ = [
     "Sweep",
     "Trajectory",
     "__version__",
+    "advise",
+    "attribution",
+    "compare",
     "distance",
     "read_scene",
     "replay",
