@@ -155,7 +155,7 @@ class Lane:
         model = Model(scene, options.friction_residual)
         solver = make_stepper(model, options)
         state = model.initial_state()
-        check_overlap(model, solver, state)
+        check_overlap(solver, state)
         lengths = options.step_lengths()
         fixed = np.setdiff1d(np.arange(len(model.bodies)), model.moving)
         for part in PARTS:

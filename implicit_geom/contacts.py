@@ -1,8 +1,9 @@
-"""The table of closed contacts, one row per step and pair, made from the solves.
+"""The table of closed contacts, one row per step and contact, made from the solves.
 
-Impulses act on `second` and are those of the whole step: where a step was taken in parts, or in two
-stages, they are summed over them, component by component. Everything else in a row belongs to the
-last part in which the pair was closed. A contact that carried no impulse is not listed.
+A pair has one contact, or several under a classical stepper, told apart by `feature`. Impulses act on
+`second` and are those of the whole step: where a step was taken in parts, or in two stages, they are summed
+over them, component by component. Everything else in a row belongs to the last part in which the contact
+was closed. A contact that carried no impulse is not listed.
 
 A contact slides if a direction in which friction acts has used up its friction and moves, or if a
 direction without friction moves; otherwise it sticks:
@@ -31,8 +32,7 @@ def contact_table(scene: Scene, solves: Solves, times: np.ndarray, tolerance: fl
     """Structured array of closed contacts; `times` are the ends of the steps, `tolerance` the solver's."""
     raw = solves.contacts
     step = solves.table["step"][raw["solve"]]
-    pairs = int(raw["pair"].max(initial=0)) + 1
-    _, group = np.unique(step * pairs + raw["pair"], return_inverse=True)
+    group = _groups(step, raw["pair"], raw["feature"])
     count = int(group.max(initial=-1)) + 1
     last = np.zeros(count, int)
     np.maximum.at(last, group, np.arange(len(raw)))
@@ -41,6 +41,7 @@ def contact_table(scene: Scene, solves: Solves, times: np.ndarray, tolerance: fl
     rows = raw[last]
     out["time"] = times[step[last]]
     out["first"], out["second"] = names[rows["first"]], names[rows["second"]]
+    out["feature"] = rows["feature"]
     for name in ("point", "normal", "tangent", "binormal", "gap"):
         out[name] = rows[name]
     for name in IMPULSES:
@@ -51,10 +52,21 @@ def contact_table(scene: Scene, solves: Solves, times: np.ndarray, tolerance: fl
     return out[out["p_n"] > 0]
 
 
+def _groups(step: np.ndarray, pair: np.ndarray, feature: np.ndarray) -> np.ndarray:
+    """A number for each row, equal where step, pair and feature are, in their order."""
+    pairs = int(pair.max(initial=0)) + 1
+    group = np.unique(step * pairs + pair, return_inverse=True)[1]
+    if not np.any(feature):
+        return np.asarray(group)
+    features = np.unique(feature, return_inverse=True)[1]
+    return np.asarray(np.unique(group * (features.max() + 1) + features, return_inverse=True)[1])
+
+
 def _dtype(dim: int, name: np.dtype) -> np.dtype:
     vectors = [(n, "f8", (dim,)) for n in ("point", "normal", "tangent", "binormal")]
     numbers = [(n, "f8") for n in ("gap", *IMPULSES, "slip_speed")]
-    return np.dtype([("time", "f8"), ("first", name), ("second", name), *vectors, *numbers, ("mode", "U5")])
+    bodies = [("first", name), ("second", name), ("feature", "i8")]
+    return np.dtype([("time", "f8"), *bodies, *vectors, *numbers, ("mode", "U5")])
 
 
 def _slip(solves: Solves, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

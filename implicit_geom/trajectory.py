@@ -76,7 +76,8 @@ class Trajectory:
         """
         if self.assessed < len(self.taken):
             model = Model(self.scene, self.options.friction_residual)
-            self.taken = assess(model, self.initial, self.solves, self.taken, self.assessed)
+            stepper = self.options.switches
+            self.taken = assess(model, self.initial, self.solves, self.taken, self.assessed, stepper)
             self.assessed = len(self.taken)
         return self.taken
 
@@ -205,7 +206,7 @@ class Trajectory:
     def _guarded(self) -> str:
         """How many steps were composed, and how many the guard took in another way."""
         steps = self.good_steps
-        if self.options.name == "implicit-euler" or not len(steps):
+        if self.options.switches.integrator == "euler" or not len(steps):
             return ""
         if self.options.name == "implicit-rattle-4":
             own = int(np.sum((steps["form"] == "rattle-4") & (steps["guard"] == "none")))

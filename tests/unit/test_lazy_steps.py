@@ -23,9 +23,9 @@ def checked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     numbers: list[int] = []
     compute = assessment.residuals
 
-    def counted(model, initial, solves):
+    def counted(model, initial, solves, stepper):
         numbers.append(len(solves))
-        return compute(model, initial, solves)
+        return compute(model, initial, solves, stepper)
 
     monkeypatch.setattr(assessment, "residuals", counted)
     return numbers
@@ -167,12 +167,12 @@ def test_anisotropy_without_friction_is_checked() -> None:
 
 
 def test_older_files_are_refused(disc: Callable[[], Scene], tmp_path: Path) -> None:
-    """A run of the format before, which does not tell which contacts slid, is refused in one line."""
+    """A run of the format before, which has one contact a pair, is refused in one line."""
     path = tmp_path / "run.h5"
     simulate(disc(), duration=0.02, step=0.01, progress=False).save(path)
     with h5py.File(path, "a") as file:
-        assert file.attrs["format_version"] == 3
-        assert "slid" in file["contacts"]
-        file.attrs["format_version"] = 2
+        assert file.attrs["format_version"] == 4
+        assert "feature" in file["contacts"]
+        file.attrs["format_version"] = 3
     with pytest.raises(SceneError, match="written by an older version; run the scene again"):
         Trajectory.load(path)
