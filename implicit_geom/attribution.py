@@ -19,7 +19,9 @@ QUANTITIES = ("energy", "position")
 class Attribution:
     """The error of the fully approximate stepper, part by part: total = step + sum of `switches`.
 
-    switches  what each switch adds, its Shapley value; negative where it takes errors of others away
+    switches  what each switch adds, its Shapley value; negative where it takes errors of others away. What
+              two switches do only together is shared between them
+    saved     how much smaller the error is with this switch alone made exact
     step      what remains with all four exact: the error of the step size
     total     the error with all four approximate
     Errors are the largest up to `until`, s: relative to the energy at hand, or in m.
@@ -27,6 +29,7 @@ class Attribution:
 
     quantity: str
     switches: dict[str, float]
+    saved: dict[str, float]
     step: float
     total: float
     until: float
@@ -41,7 +44,9 @@ class Attribution:
         unit = " m" if self.quantity == "position" else ""
         parts = {**self.switches, "step": self.step}
         told = ", ".join(f"{n} {v:.3g} ({self.shares[n]:.1%})" for n, v in parts.items())
-        return f"{self.quantity} error {self.total:.3g}{unit} up to t = {self.until:g} s: {told}"
+        best = max(self.saved, key=lambda name: self.saved[name])
+        left = f"; with an exact {best} alone {self.total - self.saved[best]:.3g}{unit}"
+        return f"{self.quantity} error {self.total:.3g}{unit} up to t = {self.until:g} s: {told}{left}"
 
 
 def shapley(worth: Mapping[frozenset[str], float]) -> dict[str, float]:
@@ -86,5 +91,7 @@ def attribution(comparison: Comparison) -> dict[str, Attribution]:
         }
         phi = shapley(worth)
         nothing, everything = worth[frozenset()], worth[frozenset(LETTERS)]
-        out[quantity] = Attribution(quantity, {n: phi[n] for n in LETTERS}, nothing, everything, until)
+        saved = {n: everything - worth[frozenset(LETTERS) - {n}] for n in LETTERS}
+        parts = {n: phi[n] for n in LETTERS}
+        out[quantity] = Attribution(quantity, parts, saved, nothing, everything, until)
     return out

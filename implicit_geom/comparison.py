@@ -108,15 +108,15 @@ def combinations(**changes: Any) -> dict[str, Stepper]:
     """The sixteen steppers of the four switches, `----` exact to `SGWF` with all four approximate.
 
     S: faceted surface, G: gap linearised at the start, W: wrench at the start, F: friction pyramid.
-    `changes` are facets, directions, aligned; without a pyramid `aligned` has no meaning and is left out.
+    `changes` are facets, directions and aligned, of those steppers that have them.
     """
     out = {}
     for chosen in sorted(itertools.product((False, True), repeat=4), key=sum):
         on = [name for name, approximate in zip(LETTERS, chosen) if approximate]
-        fields = {**changes, **{name: APPROXIMATE[name] for name in on}}
-        if "friction" not in on:
-            fields.pop("aligned", None)
-        out[label(on)] = Stepper.of(fields)
+        own = {"facets": "surface", "directions": "friction", "aligned": "friction"}
+        fields = {name: value for name, value in changes.items() if own.get(name, name) in on}
+        out[label(on)] = Stepper.of({**fields, **{name: APPROXIMATE[name] for name in on}})
+    Stepper.of(changes | {"friction": "pyramid"})  # names that no stepper has are refused
     return out
 
 

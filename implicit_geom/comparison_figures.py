@@ -38,11 +38,11 @@ def write(comparison: Comparison, folder: Path) -> list[Path]:
     if parts:
         written.append(folder / "attribution.csv")
         rows = [
-            (quantity, name, value, share)
+            (quantity, name, value, a.shares[name], a.saved.get(name, a.step))
             for quantity, a in parts.items()
-            for (name, value), share in zip({**a.switches, "step": a.step}.items(), a.shares.values())
+            for name, value in {**a.switches, "step": a.step}.items()
         ]
-        _csv(written[2], ["error", "part", "value", "share"], rows)
+        _csv(written[2], ["error", "part", "value", "share", "saved"], rows)
     return written
 
 
