@@ -12,7 +12,8 @@ the same.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -47,7 +48,7 @@ class Contacts:
 
     def take(self, rows: np.ndarray) -> Contacts:
         """The chosen rows."""
-        return Contacts(*(getattr(self, f.name)[rows] for f in fields(self)))
+        return Contacts(*[getattr(self, name)[rows] for name in NAMES])
 
     @property
     def arm1(self) -> np.ndarray:
@@ -63,9 +64,19 @@ class Contacts:
         out -= rotation.turning(one[:, dim:], self.arm1)
         return out
 
+    @cached_property
+    def levers(self) -> tuple[np.ndarray, np.ndarray]:
+        """r_1 x n and r_2 x n, (n, spins): what turns the spin of a body into a rate of the gap."""
+        return cross(self.r1, self.normal), cross(self.r2, self.normal)
+
     def normal_velocity(self, nu: np.ndarray) -> np.ndarray:
         """(n,) W_n^T nu, m/s."""
-        return np.asarray(np.sum(self.normal * self.relative(nu), axis=1))
+        dim = self.r1.shape[1]
+        one, two = nu[self.first], nu[self.second]
+        lever1, lever2 = self.levers
+        rate = (self.normal * (two[:, :dim] - one[:, :dim])).sum(axis=1)
+        rate += (lever2 * two[:, dim:] - lever1 * one[:, dim:]).sum(axis=1)
+        return np.asarray(rate)
 
     def slip(self, nu: np.ndarray) -> np.ndarray:
         """(n, 3) v_t, v_o (m/s), v_r (rad/s); (n, 1) in the plane."""
@@ -92,6 +103,9 @@ class Contacts:
         if dim == 3:
             W[0, :, 3, 3:], W[1, :, 3, 3:] = -self.normal, self.normal
         return W[0], W[1]
+
+
+NAMES = tuple(Contacts.__dataclass_fields__)
 
 
 def cross(r: np.ndarray, f: np.ndarray) -> np.ndarray:

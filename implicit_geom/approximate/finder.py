@@ -36,6 +36,7 @@ class Finder:
         self.supports = Supports(model)
         self.normals: dict[int, np.ndarray] = {}
         self.references: dict[int, np.ndarray] = {}  # pair: what its tangent is taken along
+        self._constant: dict[int, tuple[np.ndarray, ...]] = {}  # of pairs: arrays that no pose changes
         self._numbers = np.arange(len(model.pairs)) if len(model.pairs) <= FEW else None
         self._exact = np.array([b.shape.support_exact for b in model.bodies])
 
@@ -48,6 +49,8 @@ class Finder:
         within = travel[first] + travel[second]
         corners = (two == POLYTOPE) & ((one == HALFSPACE) | (one == POLYTOPE))
         smooth = near[~corners]
+        if near.size == 1 and corners[0] and one[0] == HALFSPACE:
+            return self._on_plane(state, int(near[0]), int(first[0]), int(second[0]), float(within[0]))
         found: list[Contacts] = []
         vertices: list[Vertices] = []
         for k in np.flatnonzero(corners).tolist():
@@ -66,6 +69,39 @@ class Finder:
             c = self._smooth(state, smooth)
             found.append(c.take(np.flatnonzero(c.gap < within[~corners])))
         return _joined(found, self.model.dim)
+
+    def _on_plane(self, state: State, pair: int, i: int, j: int, bound: float) -> Contacts:
+        """Vertices of polytope j over half-space i: what one body on the ground needs, without detours."""
+        V, R, x = self.surfaces.vertices[j], state.R[j], state.x
+        plane = self.surfaces.planes[i][0]
+        n, offset = self._world_plane(state, i, plane)
+        below = offset - float(n @ x[j])
+        height = V @ (n @ R)
+        near = np.flatnonzero(height < bound + below)
+        size = near.size
+        if pair not in self._constant:
+            _, _, law = self.laws.of(np.full(len(V), pair))
+            whole = [np.full(len(V), k) for k in (pair, i, j, ON_SECOND)]
+            planes = np.tile(plane, (len(V), 1))
+            self._constant[pair] = (*whole, self.laws.mu[law], self.laws.e[law], planes)
+        numbers, first, second, side, mu, e, planes = (a[:size] for a in self._constant[pair])
+        anchor, gap = V[near], height[near] - below
+        r2, normal = anchor @ R.T, np.tile(n, (size, 1))
+        r1 = r2 + (x[j] - x[i]) - gap[:, None] * n
+        t, o = self._frames(state, numbers, normal)
+        return Contacts(numbers, near, first, second, r1, r2, normal, t, o, gap, mu, e, side, anchor, planes)
+
+    def gaps(self, c: Contacts, state: State) -> np.ndarray:
+        """(n,) The gaps of the same contacts at another pose, m."""
+        if not len(c) or np.any(c.side != ON_SECOND):
+            return self.again(c, state).gap
+        i, j = c.first, c.second
+        if (j == j[0]).all() and (i == i[0]).all():
+            one, two = int(i[0]), int(j[0])
+            turn, normals = state.R[one].T, c.plane[:, :-1]
+            height = (normals @ (turn @ state.R[two]) * c.anchor).sum(axis=1)
+            return np.asarray(height + normals @ (turn @ (state.x[two] - state.x[one])) - c.plane[:, -1])
+        return self._placed(state, c).gap
 
     def again(self, contacts: Contacts, state: State) -> Contacts:
         """The same contacts at another pose: the same vertices and planes, or the closest points there."""

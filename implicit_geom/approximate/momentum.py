@@ -32,6 +32,7 @@ class Momentum:
         self.B[:, range(dim), range(dim)] = 1 / self.mass[:, None]
         if dim == 2:
             self.B[:, 2, 2] = 1 / self.inertia[:, 0, 0]
+        self.diagonal = np.diagonal(self.B, axis1=1, axis2=2).ravel()  # of B, in the plane
         self.linear = dim == 2  # whether u and B do not depend on the velocities
 
     def prepare(self, state: State, h: float, impulse: np.ndarray) -> None:

@@ -97,6 +97,32 @@ class Pyramids:
         return z
 
 
+def single(A: np.ndarray, rates: np.ndarray, mu: float, e: float) -> tuple[float, float] | None:
+    """p_n and p_t of one contact in the plane, in closed form; None where no case is clearly the one.
+
+    A (2, 2) gives the rates of an impulse: open, stick, or slide towards either side.
+    """
+    (a, b), (c, d) = A.tolist()
+    r_n, r_t = rates.tolist()
+    if r_n >= 0:
+        return 0.0, 0.0
+    limit = mu * e
+    if limit > 0:
+        det = a * d - b * c
+        if det > 0:
+            p_n, p_t = (b * r_t - d * r_n) / det, (c * r_n - a * r_t) / det
+            if abs(p_t) <= limit * p_n:
+                return p_n, p_t
+    for side in (1.0, -1.0) if r_t >= 0 else (-1.0, 1.0):  # of the slip
+        share = -side * limit
+        across = a + b * share
+        if across > 0:
+            p_n = -r_n / across
+            if side * (r_t + (c + d * share) * p_n) >= 0 or limit == 0:
+                return p_n, share * p_n
+    return None
+
+
 def solve(
     pyramids: Pyramids, G: np.ndarray, BW: np.ndarray, rates: np.ndarray, p: np.ndarray, slip: np.ndarray
 ) -> tuple[np.ndarray | None, int, float, str]:

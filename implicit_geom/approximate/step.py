@@ -74,34 +74,32 @@ class Step:
         """The motion over h; a reason where there is none. `warm` holds the impulses of the last step."""
         self.momentum.prepare(state, h, impulse)
         self.state, self.h = state, h
-        self.speed = self._speed(state, impulse)
         self.before = np.concatenate([state.v, state.w], axis=1)
-        travel = self._travel(self.before, impulse)
+        pulled = np.sqrt((impulse[:, : self.model.dim] ** 2).sum(axis=1)) / self.model.mass
+        fastest = self._fastest(self.before) + pulled
+        self.speed = float(np.maximum(fastest, 1e-9 * self.reach / h)[self.model.moving].max())
+        travel = self._travel(fastest)
         for _ in range(WIDER):
             found = self._converge(travel, dict(warm))
             if isinstance(found, str):
                 return found
-            needed = self._travel(found.nu, np.zeros_like(impulse)) / MARGIN
-            if np.all(needed <= travel):
+            needed = h * self._fastest(found.nu)
+            if (needed <= travel).all():
                 return found
             travel = np.maximum(travel, MARGIN * needed)
         return "the set of contacts did not settle"
 
-    def _speed(self, state: State, impulse: np.ndarray) -> float:
-        """Speed of the fastest point of any moving body, and what the loads add to it, m/s."""
-        v = self._fastest(np.concatenate([state.v, state.w], axis=1), impulse)
-        return float(np.max(np.maximum(v, 1e-9 * self.reach / self.h)[self.model.moving]))
-
-    def _fastest(self, nu: np.ndarray, impulse: np.ndarray) -> np.ndarray:
-        """(B,) Speed of the fastest point of each body, and what its load adds, m/s."""
+    def _fastest(self, nu: np.ndarray) -> np.ndarray:
+        """(B,) Speed of the fastest point of each body, m/s."""
         dim = self.model.dim
-        v = np.sqrt(np.sum(nu[:, :dim] ** 2, axis=1)) + self.reach * np.sqrt(np.sum(nu[:, dim:] ** 2, axis=1))
-        return np.asarray(v + np.sqrt(np.sum(impulse[:, :dim] ** 2, axis=1)) / self.model.mass)
+        square = nu * nu
+        return np.asarray(
+            np.sqrt(square[:, :dim].sum(axis=1)) + self.reach * np.sqrt(square[:, dim:].sum(axis=1))
+        )
 
-    def _travel(self, nu: np.ndarray, impulse: np.ndarray) -> np.ndarray:
+    def _travel(self, fastest: np.ndarray) -> np.ndarray:
         """(B,) How far points of bodies may move in the step, m."""
-        out = MARGIN * self.h * self._fastest(nu, impulse) + SLACK * self.reach
-        return np.where(self.place >= 0, out, 0.0)
+        return np.where(self.place >= 0, MARGIN * self.h * fastest + SLACK * self.reach, 0.0)
 
     # ---- rounds
 
@@ -118,19 +116,20 @@ class Step:
             found = self._round(gaps, nu, there, warm)
             if isinstance(found, str):
                 return found
+            if self.once:
+                return found
             step = found.nu - nu
             change = float(
                 np.max(np.abs(step[:, : self.model.dim]), initial=0.0)
                 + np.max(self.reach[:, None] * np.abs(step[:, self.model.dim :]), initial=0.0)
             )
             history.append(change / self.speed)
-            if self.once or (change <= bound and k > 0):
+            if change <= bound and k > 0:
                 found.rounds, found.history = k + 1, history
-                if not self.once:
-                    found.error = max(found.error, change / self.speed)
+                found.error = max(found.error, change / self.speed)
                 return found
             nu = nu + (0.5 if k >= RELAXED else 1.0) * step
-            warm.update(_impulses(found))
+            warm = _impulses(found)
         return f"the linearisations did not settle: the last one changed the velocities by {history[-1]:.2g}"
 
     def _round(
@@ -144,7 +143,7 @@ class Step:
             base = base - gaps.normal_velocity(nu)
         slack = VIOLATED * self.speed
         keys = list(zip(gaps.pair.tolist(), gaps.feature.tolist(), strict=True))
-        chosen = np.array([i for i, key in enumerate(keys) if key in warm and warm[key][0] > 0], int)
+        chosen = np.array([i for i, key in enumerate(keys) if key in warm], int)
         error = 0.0
         full = np.zeros_like(self.before)
         for _ in range(GROWTH):
@@ -181,6 +180,8 @@ class Step:
         """W^T of all moving bodies: (n, components, V)."""
         one, two = c.wrenches()
         m, size = self.model.moving.size, one.shape[2]
+        if m == 1 and (self.place[c.second] == 0).all():
+            return two
         full = np.zeros((len(c), one.shape[1], m, size))
         for body, W in ((self.place[c.first], one), (self.place[c.second], two)):
             rows = np.flatnonzero(body >= 0)
@@ -203,9 +204,16 @@ class Step:
             G = W.copy()
             G[:, 0] = self._rows(sub)[:, 0]
         n, c, _ = W.shape
-        BW = np.einsum("mij,ncmj->ncmi", B, W.reshape(n, c, *u.shape)).reshape(W.shape)
+        if self.momentum.linear:
+            BW = W * self.momentum.diagonal
+        else:
+            BW = np.einsum("mij,ncmj->ncmi", B, W.reshape(n, c, *u.shape)).reshape(W.shape)
         rates = G @ u.ravel()
         rates[:, 0] += base
+        if n == 1 and c == 2:
+            alone = pyramid.single(G[0] @ BW[0].T, rates[0], float(sub.mu[0]), float(wrenches.e[0, 0]))
+            if alone is not None:
+                return np.array([alone]), u + (np.array(alone) @ BW[0]).reshape(u.shape), 0.0
         start = np.array([np.zeros(c) if p is None else p for p in guess])
         if self.pyramids:
             D = pyramid.directions(wrenches, self.stepper.directions, self.stepper.aligned, self.before)
@@ -241,7 +249,7 @@ class Step:
 def _impulses(found: Outcome) -> dict[Key, np.ndarray]:
     """The impulses by contact."""
     keys = zip(found.gaps.pair.tolist(), found.gaps.feature.tolist(), strict=True)
-    return dict(zip(keys, found.p, strict=True))
+    return {key: p for key, p in zip(keys, found.p, strict=True) if p[0] > 0}
 
 
 def _worst(pair: np.ndarray, rate: np.ndarray, bad: np.ndarray) -> np.ndarray:
