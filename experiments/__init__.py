@@ -18,6 +18,7 @@ REGISTRY = Registry(
         "ellipsoid-on-ellipsoid": "experiments.ellipsoid_on_ellipsoid",
         "ellipsoid-rolling": "experiments.ellipsoid_rolling",
         "euler-disc": "experiments.euler_disc",
+        "friction-pyramid": "experiments.friction_pyramid",
         "landing": "experiments.landing",
         "rattleback": "experiments.rattleback",
         "sliding-spinning-ball": "experiments.sliding_spinning_ball",

@@ -13,7 +13,7 @@ from implicit_geom.comparison import Comparison, combinations
 from implicit_geom.errors import SceneError, SimulationError
 from implicit_geom.figures import blank
 
-FLOOR = 1e-16  # errors of rounding are drawn here
+FLOOR = 1e-16  # smaller errors than this are not drawn
 PARTS = {
     "surface": "#0b5fa5",
     "gap": "#e08214",
@@ -63,7 +63,8 @@ def over_time(comparison: Comparison) -> Any:
     for axis, (quantity, ylabel) in zip(axes, words.items()):
         for name, compared in comparison.found.items():
             if compared.errors is not None:
-                error = np.maximum(getattr(compared.errors, quantity), FLOOR)
+                found = getattr(compared.errors, quantity)
+                error = np.where(found > FLOOR, found, np.nan)
                 ends = {} if compared.finished else {"marker": "x", "markevery": [len(error) - 1]}
                 axis.plot(compared.errors.time, error, label=name, linewidth=1.2, **ends)
         own = getattr(comparison.reference, f"{quantity}_error")
@@ -83,7 +84,6 @@ def sixteen(comparison: Comparison, parts: dict[str, Attribution]) -> Any:
     for axis, (quantity, xlabel) in zip(axes, words.items()):
         error = np.maximum(table[f"{quantity}_error"], FLOOR)
         axis.scatter(error, rows, s=18, color="#0b5fa5", zorder=3)
-        axis.hlines(rows, error.min() / 3, error, color="#0b5fa5", linewidth=0.8)
         own = getattr(comparison.reference, f"{quantity}_error")
         if own > 0:
             axis.axvline(own, color="0.5", linestyle="--", linewidth=0.8)
