@@ -15,6 +15,7 @@ REGISTRY = Registry(
         "c07-spin": "experiments.c07_spin",
         "c07-two-spheres": "experiments.c07_two_spheres",
         "disc-on-edge": "experiments.disc_on_edge",
+        "ellipse-rolling": "experiments.ellipse_rolling",
         "ellipsoid-on-ellipsoid": "experiments.ellipsoid_on_ellipsoid",
         "ellipsoid-rolling": "experiments.ellipsoid_rolling",
         "euler-disc": "experiments.euler_disc",
