@@ -12,6 +12,8 @@ from experiments.registry import Registry
 REGISTRY = Registry(
     {
         "c07-disc": "experiments.c07_disc",
+        "c07-fig1a": "experiments.c07_fig1a",
+        "c07-fig1b": "experiments.c07_fig1b",
         "c07-spin": "experiments.c07_spin",
         "c07-two-spheres": "experiments.c07_two_spheres",
         "disc-on-edge": "experiments.disc_on_edge",
