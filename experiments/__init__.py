@@ -24,6 +24,7 @@ REGISTRY = Registry(
         "friction-pyramid": "experiments.friction_pyramid",
         "landing": "experiments.landing",
         "rattleback": "experiments.rattleback",
+        "shape-loss": "experiments.shape_loss",
         "sliding-spinning-ball": "experiments.sliding_spinning_ball",
         "spinning-egg": "experiments.spinning_egg",
         "work-precision": "experiments.work_precision",

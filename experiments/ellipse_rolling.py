@@ -168,7 +168,8 @@ def plot(tables: dict[str, Table]) -> dict[str, Any]:
         for axis, column in ((loss, "energy"), (order, "position")):
             axis.loglog(errors["step"][rows], errors[column][rows], mark, color=colour, label=name)
     for axis, words in ((loss, r"largest $|E - E_0| / T_0$"), (order, "largest position error, m")):
-        axis.set(xlabel="step, s", ylabel=words)
+        axis.set(xlabel="step, s", ylabel=words, xlim=(1e-3, 6e-2), xticks=(1e-3, 1e-2))
+        axis.xaxis.set_minor_formatter("")
     label(loss, "b", "energy")
     label(order, "c", "position")
     handles, words = energy.get_legend_handles_labels()

@@ -12,7 +12,7 @@ import pytest
 from sweep_quantities import height, refuse
 
 import shapes
-from implicit_geom import Scene, SceneError, Sweep, simulate, sweep
+from implicit_geom import Scene, SceneError, Stepper, Sweep, simulate, sweep
 from implicit_geom.steppers.rattle import RattleStepper
 from implicit_geom.steppers.solve import Attempt
 from implicit_geom.sweeps import workers
@@ -77,6 +77,19 @@ def test_names_varied_together_and_options(egg: Scene) -> None:
     assert found.table["bodies.egg.position_2"].tolist() == found.table["bodies.egg.shape.c"].tolist()
     assert found.table["steps"].tolist() == [10, 5] * 4
     assert found.table["max_penetration"].max() < 1e-10
+
+
+def test_switches_of_a_stepper_vary(egg: Scene) -> None:
+    """Facets of a named stepper, and steppers given as such; each run is that of its stepper."""
+    values = {"simulation.stepper.facets": [20, 40]}
+    found = sweep(egg, values, {"x": "final_position"}, stepper="stewart-trinkle", **HERE)
+    assert found.table["simulation.stepper.facets"].tolist() == [20, 40]
+    stepper = Stepper.named("stewart-trinkle", facets=40)
+    run = simulate(egg, stepper=stepper, **OPTIONS)
+    assert found.table["x_x"][1] == run["egg"].position[-1, 0] != found.table["x_x"][0]
+    both = sweep(egg, {"simulation.stepper": ["implicit-euler", stepper]}, {"x": "final_position"}, **HERE)
+    assert both.table["x_x"][1] == found.table["x_x"][1]
+    assert json.loads(both.table["simulation.stepper"][1])["facets"] == 40
 
 
 def test_a_failed_run_is_a_row(egg: Scene, failing, tmp_path: Path) -> None:
@@ -178,6 +191,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "span": ({"values": {"friction.mu": {"start": 0, "stop": 1}}}, "start, stop and count"),
     "negative": ({"values": {"friction.mu": [-1.0]}}, "run 0 (friction.mu = -1.0)"),
     "stepper": ({"values": {"simulation.stepper": ["euler"]}}, "stepper = 'euler'"),
+    "switch": ({"values": {"simulation.stepper.facet": [20]}}, "did you mean 'facets'"),
     "quantity": ({"summary": ["energy"]}, "did you mean"),
     "no quantity": ({"summary": []}, "summary"),
     "label": ({"summary": {"friction.mu": "steps"}}, "name of another column"),
