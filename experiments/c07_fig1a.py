@@ -80,7 +80,14 @@ def plot(tables: dict[str, dict[str, np.ndarray]]) -> dict[str, Any]:
     limit = energy["disc"][0] * step_limit(float(tables["limit"]["step"][0]), energy["time"])
     axis.plot(energy["time"], limit, "--", color=GREY, linewidth=0.9, label="limit of the step")
     axis.set(xlabel="time, s", ylabel="kinetic energy, J", xlim=(0, energy["time"][-1]), ylim=(0, None))
-    axis.legend(loc="upper right", bbox_to_anchor=(1, 0.93), ncols=2, columnspacing=1.0)
+    axis.legend(
+        loc="upper right",
+        bbox_to_anchor=(1.02, 0.91),
+        ncols=2,
+        columnspacing=0.8,
+        fontsize=7,
+        handlelength=1.4,
+    )
     return {"figure_1a": figure}
 
 

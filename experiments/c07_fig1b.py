@@ -102,7 +102,7 @@ def plot(tables: dict[str, dict[str, np.ndarray]]) -> dict[str, Any]:
     for h, colour in zip(steps[::-1], colormaps["viridis"](np.linspace(0.05, 0.9, len(steps)))):
         left.plot(energy["time"], energy[f"step_{h:g}"], color=colour, linewidth=0.9, label=f"h = {h:g} s")
     left.set(xlabel="time, s", ylabel="kinetic energy, J", xlim=(0, energy["time"][-1]), ylim=(0, None))
-    left.legend(loc="lower left", ncols=2, columnspacing=1.0, fontsize=7)
+    left.legend(loc="center left", bbox_to_anchor=(1.0, 0.55), fontsize=7)
     label(left, "a", f"{table['vertices'].max()} vertices")
     polygons = [
         n for n in np.unique(table["vertices"]) if len(np.unique(table["step"][table["vertices"] == n])) > 1
@@ -114,6 +114,9 @@ def plot(tables: dict[str, dict[str, np.ndarray]]) -> dict[str, Any]:
     last = (table["vertices"] == polygons[-1]) & (table["revolution"] == 1)
     order_line(right, table["step"][last], error[last])
     right.set(xlabel="step, s", ylabel="relative error of the energy")
+    ticks = np.unique(table["step"][last])
+    right.set_xticks(ticks, [f"{h:g}" for h in ticks])
+    right.set_xticks([], minor=True)
     right.legend(loc="upper left")
     label(right, "b", "after one revolution, against rigid impacts")
     return {"figure_1b": figure}

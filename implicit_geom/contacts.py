@@ -11,6 +11,7 @@ direction without friction moves; otherwise it sticks:
     slide   |(p_t/e_t, p_o/e_o, p_r/e_r)| >= (1 - 1e-6) mu p_n  and  |(e_t v_t, e_o v_o, e_r v_r)| >= slow,
             or |v_t| >= slow where mu e_t = 0, or |v_o| >= slow where mu e_o = 0
 
+(under a friction pyramid a contact that moves has used up its friction, whatever the sum)
 with slow = 1e-9 of the larger of 1 m/s and the speed of the bodies' material points at the contact.
 Both margins stand above what the default tolerance of 1e-10 leaves undecided: it is relative to
 speeds, while a step's impulses may be small beside them; they grow with a larger tolerance.
@@ -22,14 +23,20 @@ import numpy as np
 
 from implicit_geom.scene import Scene
 from implicit_geom.solves import Solves
+from implicit_geom.steppers.solve import LAGGED
 
 INSIDE = 1e4  # times the tolerance: relative distance from the friction ellipsoid that counts as inside
 SLOW = 10  # times the tolerance: slip below this, relative to the speeds at hand, counts as none
 IMPULSES = ("p_n", "p_t", "p_o", "p_r")
 
 
-def contact_table(scene: Scene, solves: Solves, times: np.ndarray, tolerance: float) -> np.ndarray:
-    """Structured array of closed contacts; `times` are the ends of the steps, `tolerance` the solver's."""
+def contact_table(
+    scene: Scene, solves: Solves, times: np.ndarray, tolerance: float, pyramid: bool = False
+) -> np.ndarray:
+    """Structured array of closed contacts; `times` are the ends of the steps, `tolerance` the solver's.
+
+    `pyramid`: friction is a pyramid's.
+    """
     raw = solves.contacts
     step = solves.table["step"][raw["solve"]]
     group = _groups(step, raw["pair"], raw["feature"])
@@ -48,7 +55,8 @@ def contact_table(scene: Scene, solves: Solves, times: np.ndarray, tolerance: fl
         np.add.at(out[name], group, raw[name])
     slip, speed = _slip(solves, rows)
     out["slip_speed"] = np.linalg.norm(slip, axis=1)
-    out["mode"] = np.where(_slides(scene, names, rows, slip, speed, tolerance), "slide", "stick")
+    slides = _slides(scene, names, rows, slip, speed, tolerance, pyramid and scene.dim == 3)
+    out["mode"] = np.where(slides, "slide", "stick")
     return out[out["p_n"] > 0]
 
 
@@ -81,11 +89,20 @@ def _slip(solves: Solves, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     relative = velocities[1] - velocities[0]
     n = rows["normal"]
     slip = relative - np.einsum("ij,ij->i", relative, n)[:, None] * n
+    # where impulses act at the start, the slip is that of the step's law
+    law = rows["v_t"][:, None] * rows["tangent"] + rows["v_o"][:, None] * rows["binormal"]
+    slip = np.where((rows["stage"] == LAGGED)[:, None], law, slip)
     return slip, np.maximum(*(np.linalg.norm(v, axis=1) for v in velocities))
 
 
 def _slides(
-    scene: Scene, names: np.ndarray, rows: np.ndarray, slip: np.ndarray, speed: np.ndarray, tolerance: float
+    scene: Scene,
+    names: np.ndarray,
+    rows: np.ndarray,
+    slip: np.ndarray,
+    speed: np.ndarray,
+    tolerance: float,
+    pyramid: bool,
 ) -> np.ndarray:
     """Whether each contact slides, by the rule above."""
     laws = {
@@ -109,5 +126,5 @@ def _slides(
         if c != "r":
             free |= ~held & (np.abs(v) >= slow)
     limit = max(1 - INSIDE * tolerance, 0.0) * mu * rows["p_n"]
-    spent = np.sqrt(scaled_impulse) >= limit
+    spent = (np.sqrt(scaled_impulse) >= limit) | pyramid
     return np.asarray(free | (spent & (np.sqrt(scaled_slip) >= slow)))

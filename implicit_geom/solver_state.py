@@ -1,7 +1,7 @@
 """What a stepper remembers between steps, as plain data: with it a continued run repeats an unbroken one.
 
 The plain form is {"warm": {pair: {field: value}}, "normals": {pair: [...]}, "history": [...] or None}, for
-classical steppers {"impulses": [[pair, feature, ...], ...], "normals": ..., "references": ..., "last": h},
+classical steppers {"impulses": [[pair, feature, ...], ...], "known": ..., "references": ..., "last": h},
 made of lists and floats only, so that JSON keeps every bit. A run that goes on with a stepper of the other
 kind starts without memory.
 """
@@ -63,8 +63,7 @@ def restore(stepper: AnyStepper, plain: dict[str, Any]) -> None:
 def _plain_classical(memory: dict[str, Any]) -> dict[str, Any]:
     impulses = [[*key, *p.tolist()] for key, p in memory["warm"].items()]
     vectors = {
-        name: {str(pair): v.tolist() for pair, v in memory[name].items()}
-        for name in ("normals", "references")
+        name: {str(pair): v.tolist() for pair, v in memory[name].items()} for name in ("known", "references")
     }
     return {"impulses": impulses, **vectors, "last": memory["last"]}
 
@@ -73,7 +72,7 @@ def _classical(plain: dict[str, Any]) -> dict[str, Any]:
     warm = {(int(row[0]), int(row[1])): np.array(row[2:], float) for row in plain["impulses"]}
     vectors = {
         name: {int(pair): np.array(v, float) for pair, v in plain[name].items()}
-        for name in ("normals", "references")
+        for name in ("known", "references")
     }
     return {"warm": warm, **vectors, "last": plain["last"]}
 

@@ -161,7 +161,8 @@ class Trajectory:
     @cached_property
     def contacts(self) -> np.ndarray:
         """Structured array, one row per step and closed contact; see `implicit_geom.contacts`."""
-        return contact_table(self.scene, self.solves, self.taken["time"], self.options.tolerance)
+        pyramid = self.options.switches.friction == "pyramid"
+        return contact_table(self.scene, self.solves, self.taken["time"], self.options.tolerance, pyramid)
 
     @property
     def max_penetration(self) -> float:

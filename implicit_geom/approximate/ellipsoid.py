@@ -15,8 +15,10 @@ import numpy as np
 
 from implicit_geom.newton import NewtonOptions, solve
 
-SHIFT = 1e-12  # sticking contacts may share their friction in many ways
-SWEEPS = 200
+# Sticking contacts may share their friction in many ways: a diagonal makes each step the shortest such one;
+# smaller ones leave it to rounding.
+SHIFT = 1e-8
+SWEEPS = 500
 OPTIONS = NewtonOptions(full_steps=20, damped_steps=40)
 
 
@@ -99,9 +101,9 @@ class Ellipsoids:
 
     def impulses(self, z: np.ndarray) -> np.ndarray:
         """(n, c) p_n and p_f."""
-        p = self.m_c[:, None] * self.E * z.reshape(self.n, self.c)
-        p[:, 0] = np.maximum(p[:, 0], 0.0)
-        return p
+        x = z.reshape(self.n, self.c)
+        closed = x[:, 0] > (self.A @ z + self.q).reshape(self.n, self.c)[:, 0]
+        return np.where(closed[:, None], self.m_c[:, None] * self.E * x, 0.0)
 
     def swept(self, z: np.ndarray) -> np.ndarray:
         """After sweeps of projections, contact by contact: slow, and close to a solution if there is one."""

@@ -14,7 +14,7 @@ import numpy as np
 
 from implicit_geom.approximate.contacts import ON_FIRST, ON_SECOND, SMOOTH, Contacts, PairLaws
 from implicit_geom.approximate.surfaces import HALFSPACE, POLYTOPE, ROUND, Surfaces
-from implicit_geom.distance import closest
+from implicit_geom.distance import closest, track
 from implicit_geom.model import Model, State
 from implicit_geom.supports import Supports, spheres_that_meet
 
@@ -26,7 +26,7 @@ FEW = 256  # pairs that are quicker all looked at than found in a tree
 class Finder:
     """Finds the contacts of a model; `facets` is None for the shapes as they are.
 
-    `normals` are the last known normals of pairs of smooth bodies: where to look first.
+    `known` holds the closest points of pairs of smooth bodies as they were last found: where to look first.
     """
 
     def __init__(self, model: Model, facets: int | None = None) -> None:
@@ -34,7 +34,7 @@ class Finder:
         self.surfaces = Surfaces(model, facets)
         self.laws = PairLaws(model)
         self.supports = Supports(model)
-        self.normals: dict[int, np.ndarray] = {}
+        self.known: dict[int, np.ndarray] = {}
         self.references: dict[int, np.ndarray] = {}  # pair: what its tangent is taken along
         self._constant: dict[int, tuple[np.ndarray, ...]] = {}  # of pairs: arrays that no pose changes
         self._numbers = np.arange(len(model.pairs)) if len(model.pairs) <= FEW else None
@@ -257,10 +257,11 @@ class Finder:
         for k in np.flatnonzero(~plane & ~balls).tolist():
             a, b = int(first[k]), int(second[k])
             c = int(pairs[k])
-            found = closest(self.model.placed(state, a), self.model.placed(state, b), self.normals.get(c))
+            bodies = self.model.placed(state, a), self.model.placed(state, b)
+            found = track(*bodies, self.known[c]) if c in self.known else closest(*bodies)
             p = found.points
             gap[k], n[k], one[k], two[k] = p.gap, p.normal, p.point_a, p.point_b
-            self.normals[c] = p.normal
+            self.known[c] = found.unknowns
         t, o = self._frames(state, pairs, n)
         zero = np.zeros(len(pairs), int)
         return Contacts(

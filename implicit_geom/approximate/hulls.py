@@ -2,7 +2,7 @@
 
 Where the direction of the closest points is the normal of a face, that face is the plane and the other
 body's nearest face, clipped to the prism over it, gives the vertices (Sutherland and Hodgman's method).
-Otherwise, an edge on an edge, there is one contact at the closest points.
+Otherwise there is one contact: where two edges cross, or, at a corner, at the closest points.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ def require_coal() -> Any:
         import coal
     except ImportError:
         raise SceneError(
-            "stepper.surface = 'faceted': polyhedra against each other need coal; "
-            "install it with pip install 'implicit-geom[facets]'"
+            "a classical stepper finds the contacts of polyhedra by coal, which is not installed; "
+            "get it with pip install 'implicit-geom[facets]'"
         ) from None
     return coal
 
@@ -61,10 +61,38 @@ def meet(surfaces: Surfaces, state: State, pair: int, i: int, j: int, bound: flo
             plane = np.broadcast_to(surfaces.planes[own][face], (len(anchor), 4))
             return [(pair, side, feature + shift, anchor, plane)]
     p1, p2 = np.array(result.getNearestPoint1()), np.array(result.getNearestPoint2())
+    crossing = _crossing_edges(surfaces, state, i, j, n)
+    if crossing is not None:
+        p1, p2, n = crossing
     n_B = state.R[i].T @ n
     plane = np.append(n_B, n_B @ (state.R[i].T @ (p1 - state.x[i])))
     anchor = state.R[j].T @ (p2 - state.x[j])
     return [(pair, ON_SECOND, np.array([2 * CROSSING]), anchor[None], plane[None])]
+
+
+def _crossing_edges(
+    surfaces: Surfaces, state: State, i: int, j: int, n: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+    """Closest points and normal of the edges that support i and j along n; None where they are no edges.
+
+    Coal's answer is good to its tolerance only; that of two edges is exact.
+    """
+    ends = []
+    for b, sign in ((i, 1.0), (j, -1.0)):
+        V = surfaces.vertices[b]
+        height = V @ (state.R[b].T @ (sign * n))
+        top = np.flatnonzero(height > height.max() - 1e-6 * np.ptp(height))
+        if top.size != 2:
+            return None
+        ends.append(V[top] @ state.R[b].T + state.x[b])
+    (a, b), (c, d) = ends
+    across = np.cross(b - a, d - c)
+    length = float(np.linalg.norm(across))
+    if length < 1e-6 * float(np.linalg.norm(b - a) * np.linalg.norm(d - c)):
+        return None
+    across *= np.sign(across @ n) / length
+    s, t = np.linalg.lstsq(np.column_stack([b - a, c - d]), c - a, rcond=None)[0]
+    return a + s * (b - a), c + t * (d - c), across
 
 
 def hull(surfaces: Surfaces, b: int) -> Any:

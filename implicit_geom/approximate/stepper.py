@@ -119,7 +119,7 @@ class ApproximateStepper:
         finder = self.problem.finder
         return {
             "warm": dict(self.warm),
-            "normals": dict(finder.normals),
+            "known": dict(finder.known),
             "references": dict(finder.references),
             "last": self.last,
         }
@@ -128,7 +128,7 @@ class ApproximateStepper:
         """Take over what `remember` gave."""
         finder = self.problem.finder
         self.warm, self.last = dict(memory["warm"]), memory["last"]
-        finder.normals, finder.references = dict(memory["normals"]), dict(memory["references"])
+        finder.known, finder.references = dict(memory["known"]), dict(memory["references"])
 
 
 def _laws(model: Model) -> list[tuple[str, Any]]:
