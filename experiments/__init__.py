@@ -11,6 +11,7 @@ from experiments.registry import Registry
 
 REGISTRY = Registry(
     {
+        "c07-attribution": "experiments.c07_attribution",
         "c07-disc": "experiments.c07_disc",
         "c07-fig1a": "experiments.c07_fig1a",
         "c07-fig1b": "experiments.c07_fig1b",

@@ -53,9 +53,9 @@ def test_rolling_disc(disc: Comparison) -> None:
     """Without facets nothing is lost; with them the wrench of the start of the step adds its own share.
 
     Friction has no part in it: in the plane pyramid and ellipsoid are the same set. The wrench has: pushing
-    at the vertices where they were costs more than the facets alone, at h = 0.01 and 64 facets 29 % of the
-    energy error after 2 s by its Shapley value, 19 % after 10 s (with 1000 facets 50 % after 2 s), not under
-    5 %. Both need the facets: with an exact surface every combination is exact to rounding.
+    at the vertices where they were costs more than the facets alone, with 64 of them at h = 0.01 some 30 % by
+    its Shapley value, not under 5 % (experiment c07-attribution). Both need the facets: with an exact
+    surface every combination is exact to rounding.
     """
     energy = attribution(disc)["energy"]
     assert energy.total > 0.01
