@@ -111,6 +111,6 @@ def plot(tables: dict[str, Table]) -> dict[str, Any]:
     ticks = (0.02, 0.05, 0.1, 0.2, 0.5)
     wrench.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
     wrench.yaxis.set_minor_formatter("")
-    wrench.legend(loc="lower right")
+    wrench.legend(loc="center right")
     label(wrench, "b", "share of the wrench")
     return {"shares": figure}
