@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from implicit_geom.options import SimulationOptions, positive
 from implicit_geom.progress import Progress, reporting
 from implicit_geom.reference_run import Reference, best_run
 from implicit_geom.scene import Scene
+from implicit_geom.scenefile import scene_of
 from implicit_geom.simulate import simulate
 from implicit_geom.switches import NAMED, Stepper
 from implicit_geom.trajectory import Trajectory
@@ -124,10 +126,10 @@ class Advice:
 
 
 def advise(
-    scene: Scene,
+    scene: Scene | str | Path,
     *,
-    duration: float,
-    step: float,
+    duration: float | None = None,
+    step: float | None = None,
     tolerance: float = 1e-3,
     trial: float = 0.25,
     steppers: Any = None,
@@ -135,6 +137,7 @@ def advise(
 ) -> Advice:
     """Find the cheapest stepper and step, from 8 to 1/8 of `step`, that meet a tolerance.
 
+    scene      a Scene, or a scene file, whose duration and step then need not be given
     tolerance  on the energy error over the energy at hand and the position error over the path, largest
                on the way
     trial      the share of the duration that is run
@@ -143,9 +146,8 @@ def advise(
     tolerance, share = positive("tolerance", tolerance), positive("trial", trial)
     if tolerance >= 1 or share > 1:
         raise SceneError(f"tolerance = {tolerance:g} must be below 1, and trial = {share:g} not above 1")
-    options = SimulationOptions(duration, step)
-    if not isinstance(scene, Scene):
-        raise SceneError(f"scene = {scene!r} must be a Scene; read a scene file with read_scene(path)")
+    scene, given = scene_of(scene, {"duration": duration, "step": step})
+    options = SimulationOptions(given.get("duration"), given.get("step"))  # type: ignore[arg-type]
     chosen = chosen_steppers([*NAMED, *COMPOSED] if steppers is None else steppers)
     block = LADDER[0] * options.step
     time = min(math.ceil(share * options.duration / block - 1e-9) * block, options.duration)

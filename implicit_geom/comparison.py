@@ -11,9 +11,11 @@ from typing import Any
 import numpy as np
 
 from implicit_geom.errors import SceneError, SimulationError
+from implicit_geom.options import positive
 from implicit_geom.progress import Progress, reporting
 from implicit_geom.reference_run import Errors, Reference, best_run, given_run
 from implicit_geom.scene import Scene
+from implicit_geom.scenefile import scene_of
 from implicit_geom.simulate import simulate
 from implicit_geom.switches import APPROXIMATE, NAMED, Stepper
 from implicit_geom.trajectory import Trajectory
@@ -126,10 +128,10 @@ def label(approximate: Any) -> str:
 
 
 def compare(
-    scene: Scene,
+    scene: Scene | str | Path,
     *,
-    duration: float,
-    step: float,
+    duration: float | None = None,
+    step: float | None = None,
     steppers: Any = None,
     reference: Trajectory | None = None,
     progress: Progress = None,
@@ -140,6 +142,7 @@ def compare(
     >>> print(compare(scene, duration=2.0, step=0.01, steppers=["implicit-rattle", "stewart-trinkle"]))
     >>> attribution(compare(scene, duration=2.0, step=0.01, steppers="all"))
 
+    scene      a Scene, or a scene file, whose duration and step then need not be given
     steppers   names or `Stepper`s, or {label: stepper}; every named one if left out; "all" for the sixteen
                combinations of the switches
     reference  a run to measure against, whose step divides `step`; otherwise see `reference_run.best_run`
@@ -148,19 +151,21 @@ def compare(
     A stepper that fails, or refuses the scene, is a row that says so.
     """
     chosen = chosen_steppers(steppers)
-    if not isinstance(scene, Scene):
-        raise SceneError(f"scene = {scene!r} must be a Scene; read a scene file with read_scene(path)")
+    scene, options = scene_of(scene, {**options, "duration": duration, "step": step})
+    for name in ("stepper", "on_failure", "energy_guard"):  # the steppers differ in these
+        options.pop(name, None)
+    h = [positive(name, options.get(name)) for name in ("duration", "step")][1]
     with reporting(progress, len(chosen) + 1, "run") as done:
         if reference is None:
-            against = best_run(scene, duration=duration, step=step, **options)
+            against = best_run(scene, **options)
         else:
             against = given_run(scene, reference)
         done(1)
         found = []
         for count, (name, stepper) in enumerate(chosen.items(), 2):
-            found.append(_run(scene, name, stepper, against, {**options, "duration": duration, "step": step}))
+            found.append(_run(scene, name, stepper, against, options))
             done(count)
-    return Comparison(found, against, step)
+    return Comparison(found, against, h)
 
 
 def _run(scene: Scene, name: str, stepper: Stepper, against: Reference, options: dict[str, Any]) -> Compared:

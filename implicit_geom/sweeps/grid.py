@@ -46,8 +46,6 @@ def grid(scene: Scene, values: Any, options: Mapping[str, Any]) -> list[Point]:
     with lists of as many values, varies them together. {"start": a, "stop": b, "count": n} stands for n
     numbers at equal distances.
     """
-    if not isinstance(scene, Scene):
-        raise SceneError(f"scene = {scene!r} must be a Scene; read a scene file with read_scene(path)")
     if not scene.constant_loads:
         raise SceneError("scene: loads that are functions of time cannot be swept: runs are other processes")
     axes = [_axis(name, given) for name, given in _flat(values).items()]

@@ -15,7 +15,7 @@ from implicit_geom.errors import SceneError
 from implicit_geom.options import hint
 from implicit_geom.progress import Progress, reporting
 from implicit_geom.scene import Scene
-from implicit_geom.scenefile import SIMULATION, read_scene, to_dict
+from implicit_geom.scenefile import SIMULATION, scene_of, to_dict
 from implicit_geom.sweeps.grid import Point, grid
 from implicit_geom.sweeps.rows import Row, Rows, Table, as_table, read
 from implicit_geom.sweeps.summaries import columns, read_summary
@@ -123,9 +123,7 @@ def _check(engine: Any, workers: Any) -> None:
 
 
 def _scene(scene: Any, options: dict[str, Any]) -> tuple[Scene, dict[str, Any]]:
-    if isinstance(scene, str | Path):
-        scene, own = read_scene(scene)
-        options = {**own, **options}
+    scene, options = scene_of(scene, options)
     for name in options:
         if name not in SIMULATION:
             raise SceneError(f"{name} = {options[name]!r}: sweep has no such option{hint(name, SIMULATION)}")

@@ -129,12 +129,14 @@ def test_no_reference_is_an_error(egg: Scene, monkeypatch: pytest.MonkeyPatch) -
         ({"steppers": ["implicit-eular"]}, "did you mean 'implicit-euler'"),
         ({"reference": 3}, "must be a run"),
         ({"step": -1.0}, "step = -"),
+        ({"duration": None}, "duration = None"),
+        ({"scene": 3}, "scene = 3"),
     ],
 )
 def test_bad_input(changes: dict[str, Any], words: str, egg: Scene) -> None:
     """Refused in one line."""
     with pytest.raises(SceneError) as caught:
-        compare(egg, **{"steppers": ["implicit-euler"], **OPTIONS, **changes})
+        compare(**{"scene": egg, "steppers": ["implicit-euler"], **OPTIONS, **changes})
     assert words in str(caught.value)
 
 
@@ -155,6 +157,19 @@ def test_advice_meets_the_tolerance_and_nothing_cheaper_does(egg: Scene) -> None
     assert errors.energy.max() < 1e-3
     assert errors.position.max() / whole.length < 1e-3
     assert "judged on the first 0.24 s of 0.4 s" in str(advice)
+
+
+def test_a_scene_file_brings_duration_and_step(egg: Scene, tmp_path: Path) -> None:
+    """compare and advise take a scene file as it is; what is given goes before."""
+    (tmp_path / "ball.toml").write_text(
+        "[bodies.ball]\nshape = { kind = 'sphere', r = 0.1 }\nmass = 1\n"
+        "[simulation]\nduration = 0.2\nstep = 0.01\nstepper = 'implicit-euler'"
+    )
+    found = compare(tmp_path / "ball.toml", steppers=["implicit-rattle"], step=0.02, progress=False)
+    assert found.table["steps"].tolist() == [10]
+    advice = advise(tmp_path / "ball.toml", steppers=["implicit-rattle"], progress=False)
+    assert advice.duration == 0.2
+    assert advice.choice is not None
 
 
 def test_no_advice_where_none_is_good_enough(egg: Scene) -> None:
