@@ -11,15 +11,21 @@ from experiments.registry import Registry
 
 REGISTRY = Registry(
     {
+        "c07-attribution": "experiments.c07_attribution",
         "c07-disc": "experiments.c07_disc",
+        "c07-fig1a": "experiments.c07_fig1a",
+        "c07-fig1b": "experiments.c07_fig1b",
         "c07-spin": "experiments.c07_spin",
         "c07-two-spheres": "experiments.c07_two_spheres",
         "disc-on-edge": "experiments.disc_on_edge",
+        "ellipse-rolling": "experiments.ellipse_rolling",
         "ellipsoid-on-ellipsoid": "experiments.ellipsoid_on_ellipsoid",
         "ellipsoid-rolling": "experiments.ellipsoid_rolling",
         "euler-disc": "experiments.euler_disc",
+        "friction-pyramid": "experiments.friction_pyramid",
         "landing": "experiments.landing",
         "rattleback": "experiments.rattleback",
+        "shape-loss": "experiments.shape_loss",
         "sliding-spinning-ball": "experiments.sliding_spinning_ball",
         "spinning-egg": "experiments.spinning_egg",
         "work-precision": "experiments.work_precision",

@@ -8,15 +8,23 @@ from implicit_geom.certificate import residuals
 from implicit_geom.ledger import entries
 from implicit_geom.model import Model, State
 from implicit_geom.solves import ENTRIES, RESIDUALS, Solves
+from implicit_geom.switches import Stepper
 
 BLOCK = 20_000  # bodies times solves that are computed at once: bounds the memory, not the result
 
 
-def assess(model: Model, initial: State, solves: Solves, steps: np.ndarray, known: int = 0) -> np.ndarray:
+def assess(
+    model: Model,
+    initial: State,
+    solves: Solves,
+    steps: np.ndarray,
+    known: int = 0,
+    stepper: Stepper | None = None,
+) -> np.ndarray:
     """A copy of `steps` with its columns complete; its first `known` rows are so already.
 
     A residual is the largest over a step's solves, an energy the sum over them. A step without solves,
-    one that failed, keeps its NaN.
+    one that failed, keeps its NaN. Residuals are those of the laws of `stepper`, exact ones without it.
     """
     out = steps.copy()
     number = solves.table["step"]
@@ -33,7 +41,7 @@ def assess(model: Model, initial: State, solves: Solves, steps: np.ndarray, know
         end = min(begin + size, len(solves))
         start = solves.end(begin - 1) if begin else initial
         part = solves.part(begin, end)
-        found, booked = residuals(model, start, part), entries(model, start, part)
+        found, booked = residuals(model, start, part, stepper), entries(model, start, part)
         for name in RESIDUALS:
             np.maximum.at(out[name], number[begin:end], found[name])
         for name in ENTRIES:

@@ -25,6 +25,7 @@ from implicit_geom.scene import Scene
 from implicit_geom.simulate import check_overlap
 from implicit_geom.solves import PARTS
 from implicit_geom.steppers import make_stepper
+from implicit_geom.switches import Stepper
 from implicit_geom.trajectory import BodyMotion
 from implicit_geom.values import variants
 
@@ -100,7 +101,7 @@ def simulate_batch(
     *,
     duration: float,
     step: float,
-    stepper: str = "implicit-rattle",
+    stepper: str | Stepper = "implicit-rattle",
     friction_residual: str = "projection",
     tolerance: float = 1e-10,
     energy_guard: float = 1e-2,
@@ -154,7 +155,7 @@ class Lane:
         model = Model(scene, options.friction_residual)
         solver = make_stepper(model, options)
         state = model.initial_state()
-        check_overlap(model, solver, state)
+        check_overlap(solver, state)
         lengths = options.step_lengths()
         fixed = np.setdiff1d(np.arange(len(model.bodies)), model.moving)
         for part in PARTS:

@@ -11,6 +11,9 @@ stage by stage,
                             min(p_n / m_c, normal velocity + bounce)
     friction          m/s   |s - Proj(s - w)| for the friction ellipsoid, w the slip its stage names
 
+A classical stepper is held to its own laws: its gap and its pyramid (`approximate.certificate`), its
+wrenches where it takes them.
+
 with 1/m_c = 1/m_1 + 1/m_2. All solves of a run are checked at once, as arrays; each row depends on its own
 solve alone, to the last bit. `geometry_residual` goes further: it proves each closed contact from the
 shapes, and asks `distance()` for every other pair.
@@ -22,6 +25,7 @@ from typing import Any
 
 import numpy as np
 
+from implicit_geom.approximate.certificate import law_gap, pyramid_residual
 from implicit_geom.friction_check import Laws, friction_residual, slips
 from implicit_geom.geometry_proof import geometry_residual as geometry_residual
 from implicit_geom.model import Model, State
@@ -42,22 +46,28 @@ from implicit_geom.solve_motion import (
     transposed,
 )
 from implicit_geom.solves import Solves, solves_of
-from implicit_geom.steppers.solve import EULER, POSITION, VELOCITY
+from implicit_geom.steppers.solve import EULER, LAGGED, POSITION, VELOCITY
+from implicit_geom.switches import Stepper
 
 NAMES = ("dynamics", "gap", "complementarity", "friction")
 
 
-def residuals(model: Model, initial: State, solves: Solves) -> dict[str, np.ndarray]:
+def residuals(
+    model: Model, initial: State, solves: Solves, stepper: Stepper | None = None
+) -> dict[str, np.ndarray]:
     """The four residuals of every solve, (S,) each, largest over bodies and contacts.
 
-    A solve starts where the one before it ended, the first one at `initial`.
+    A solve starts where the one before it ended, the first one at `initial`. Without `stepper` the laws
+    are exact.
     """
+    stepper = stepper or Stepper()
     out = {name: np.zeros(len(solves)) for name in NAMES}
     if not len(solves):
         return out
     motion = Motion.of(model, initial, solves)
     c = solves.contacts
     out["dynamics"] = _dynamics(motion, c)
+    c = c[(c["p_n"] != 0) | (c["stage"] == VELOCITY)] if stepper.approximated else c
     if not len(c):
         return out
     at, h = c["solve"], motion.h[c["solve"]]
@@ -65,14 +75,17 @@ def residuals(model: Model, initial: State, solves: Solves) -> dict[str, np.ndar
     # a step that runs backwards has the same forces, and so impulses of the other sign
     m_c = np.sign(h) * laws.m_c
     relative, slip = slips(motion, c, laws)
-    distance = np.where(
-        c["stage"] == VELOCITY, dot(c["normal"], relative) + c["bounce"], c["gap"] / np.abs(h)
-    )
+    gap = law_gap(motion, c, stepper)
+    distance = np.where(c["stage"] == VELOCITY, dot(c["normal"], relative) + c["bounce"], gap / np.abs(h))
     pressed = c["p_n"] / m_c
     natural = np.maximum(np.abs(np.minimum(pressed, distance)), -pressed)
-    np.maximum.at(out["gap"], at, np.abs(c["gap"]))
+    np.maximum.at(out["gap"], at, np.abs(gap))
     np.maximum.at(out["complementarity"], at, natural)
-    np.maximum.at(out["friction"], at, friction_residual(c, laws, m_c, slip))
+    if stepper.friction == "pyramid" and model.dim == 3:
+        friction = pyramid_residual(motion, c, laws, m_c, slip, stepper)
+    else:
+        friction = friction_residual(c, laws, m_c, slip)
+    np.maximum.at(out["friction"], at, friction)
     return out
 
 
@@ -123,10 +136,11 @@ def _impulses(motion: Motion, c: np.ndarray) -> np.ndarray:
     """
     dim = motion.model.dim
     out = np.zeros((2, *motion.nu.shape[1:]))
-    early = np.where(motion.euler[c["solve"]], EULER, POSITION)
-    c = c[(c["stage"] == early) | (c["stage"] == VELOCITY)]
+    euler = motion.euler[c["solve"]]
+    early = np.where(euler, EULER, POSITION)
+    c = c[(c["stage"] == early) | (c["stage"] == VELOCITY) | (euler & (c["stage"] == LAGGED))]
     kick, at, n = np.where(c["stage"] == VELOCITY, 1, 0), c["solve"], c["normal"]
-    pose = np.where(c["stage"] == POSITION, START, END)
+    pose = np.where((c["stage"] == POSITION) | (c["stage"] == LAGGED), START, END)
     force = c["p_n"][:, None] * n + c["p_t"][:, None] * c["tangent"]
     if dim == 3:
         force = force + c["p_o"][:, None] * c["binormal"]

@@ -1,8 +1,9 @@
-"""The table of closed contacts, one row per step and pair, made from the solves.
+"""The table of closed contacts, one row per step and contact, made from the solves.
 
-Impulses act on `second` and are those of the whole step: where a step was taken in parts, or in two
-stages, they are summed over them, component by component. Everything else in a row belongs to the
-last part in which the pair was closed. A contact that carried no impulse is not listed.
+A pair has one contact, or several under a classical stepper, told apart by `feature`. Impulses act on
+`second` and are those of the whole step: where a step was taken in parts, or in two stages, they are summed
+over them, component by component. Everything else in a row belongs to the last part in which the contact
+was closed. A contact that carried no impulse is not listed.
 
 A contact slides if a direction in which friction acts has used up its friction and moves, or if a
 direction without friction moves; otherwise it sticks:
@@ -10,6 +11,7 @@ direction without friction moves; otherwise it sticks:
     slide   |(p_t/e_t, p_o/e_o, p_r/e_r)| >= (1 - 1e-6) mu p_n  and  |(e_t v_t, e_o v_o, e_r v_r)| >= slow,
             or |v_t| >= slow where mu e_t = 0, or |v_o| >= slow where mu e_o = 0
 
+(under a friction pyramid a contact that moves has used up its friction, whatever the sum)
 with slow = 1e-9 of the larger of 1 m/s and the speed of the bodies' material points at the contact.
 Both margins stand above what the default tolerance of 1e-10 leaves undecided: it is relative to
 speeds, while a step's impulses may be small beside them; they grow with a larger tolerance.
@@ -21,18 +23,23 @@ import numpy as np
 
 from implicit_geom.scene import Scene
 from implicit_geom.solves import Solves
+from implicit_geom.steppers.solve import LAGGED
 
 INSIDE = 1e4  # times the tolerance: relative distance from the friction ellipsoid that counts as inside
 SLOW = 10  # times the tolerance: slip below this, relative to the speeds at hand, counts as none
 IMPULSES = ("p_n", "p_t", "p_o", "p_r")
 
 
-def contact_table(scene: Scene, solves: Solves, times: np.ndarray, tolerance: float) -> np.ndarray:
-    """Structured array of closed contacts; `times` are the ends of the steps, `tolerance` the solver's."""
+def contact_table(
+    scene: Scene, solves: Solves, times: np.ndarray, tolerance: float, pyramid: bool = False
+) -> np.ndarray:
+    """Structured array of closed contacts; `times` are the ends of the steps, `tolerance` the solver's.
+
+    `pyramid`: friction is a pyramid's.
+    """
     raw = solves.contacts
     step = solves.table["step"][raw["solve"]]
-    pairs = int(raw["pair"].max(initial=0)) + 1
-    _, group = np.unique(step * pairs + raw["pair"], return_inverse=True)
+    group = _groups(step, raw["pair"], raw["feature"])
     count = int(group.max(initial=-1)) + 1
     last = np.zeros(count, int)
     np.maximum.at(last, group, np.arange(len(raw)))
@@ -41,20 +48,33 @@ def contact_table(scene: Scene, solves: Solves, times: np.ndarray, tolerance: fl
     rows = raw[last]
     out["time"] = times[step[last]]
     out["first"], out["second"] = names[rows["first"]], names[rows["second"]]
+    out["feature"] = rows["feature"]
     for name in ("point", "normal", "tangent", "binormal", "gap"):
         out[name] = rows[name]
     for name in IMPULSES:
         np.add.at(out[name], group, raw[name])
     slip, speed = _slip(solves, rows)
     out["slip_speed"] = np.linalg.norm(slip, axis=1)
-    out["mode"] = np.where(_slides(scene, names, rows, slip, speed, tolerance), "slide", "stick")
+    slides = _slides(scene, names, rows, slip, speed, tolerance, pyramid and scene.dim == 3)
+    out["mode"] = np.where(slides, "slide", "stick")
     return out[out["p_n"] > 0]
+
+
+def _groups(step: np.ndarray, pair: np.ndarray, feature: np.ndarray) -> np.ndarray:
+    """A number for each row, equal where step, pair and feature are, in their order."""
+    pairs = int(pair.max(initial=0)) + 1
+    group = np.unique(step * pairs + pair, return_inverse=True)[1]
+    if not np.any(feature):
+        return np.asarray(group)
+    features = np.unique(feature, return_inverse=True)[1]
+    return np.asarray(np.unique(group * (features.max() + 1) + features, return_inverse=True)[1])
 
 
 def _dtype(dim: int, name: np.dtype) -> np.dtype:
     vectors = [(n, "f8", (dim,)) for n in ("point", "normal", "tangent", "binormal")]
     numbers = [(n, "f8") for n in ("gap", *IMPULSES, "slip_speed")]
-    return np.dtype([("time", "f8"), ("first", name), ("second", name), *vectors, *numbers, ("mode", "U5")])
+    bodies = [("first", name), ("second", name), ("feature", "i8")]
+    return np.dtype([("time", "f8"), *bodies, *vectors, *numbers, ("mode", "U5")])
 
 
 def _slip(solves: Solves, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -69,11 +89,20 @@ def _slip(solves: Solves, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     relative = velocities[1] - velocities[0]
     n = rows["normal"]
     slip = relative - np.einsum("ij,ij->i", relative, n)[:, None] * n
+    # where impulses act at the start, the slip is that of the step's law
+    law = rows["v_t"][:, None] * rows["tangent"] + rows["v_o"][:, None] * rows["binormal"]
+    slip = np.where((rows["stage"] == LAGGED)[:, None], law, slip)
     return slip, np.maximum(*(np.linalg.norm(v, axis=1) for v in velocities))
 
 
 def _slides(
-    scene: Scene, names: np.ndarray, rows: np.ndarray, slip: np.ndarray, speed: np.ndarray, tolerance: float
+    scene: Scene,
+    names: np.ndarray,
+    rows: np.ndarray,
+    slip: np.ndarray,
+    speed: np.ndarray,
+    tolerance: float,
+    pyramid: bool,
 ) -> np.ndarray:
     """Whether each contact slides, by the rule above."""
     laws = {
@@ -97,5 +126,5 @@ def _slides(
         if c != "r":
             free |= ~held & (np.abs(v) >= slow)
     limit = max(1 - INSIDE * tolerance, 0.0) * mu * rows["p_n"]
-    spent = np.sqrt(scaled_impulse) >= limit
+    spent = (np.sqrt(scaled_impulse) >= limit) | pyramid
     return np.asarray(free | (spent & (np.sqrt(scaled_slip) >= slow)))

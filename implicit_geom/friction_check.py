@@ -21,7 +21,7 @@ from implicit_geom.solve_motion import (
     exponential,
     turning,
 )
-from implicit_geom.steppers.solve import EULER, POSITION, VELOCITY
+from implicit_geom.steppers.solve import EULER, LAGGED, POSITION, VELOCITY
 
 
 @dataclass(frozen=True)
@@ -54,14 +54,16 @@ class Laws:
 def slips(motion: Motion, c: np.ndarray, laws: Laws) -> tuple[np.ndarray, np.ndarray]:
     """Relative velocity (C, dim) and slip (C, 3) that each contact's stage names.
 
-    Velocity stage: at the end. Euler: the velocities that moved the bodies, at the end. Stage 1 of RATTLE:
+    Velocity stage: at the end. Euler: the velocities that moved the bodies, at the end, or at the start
+    for a LAGGED contact. Stage 1 of RATTLE:
     at the start where friction lags, otherwise the mean of the stage's slips at its start and at its end
     (NaN where no record of the velocity stage tells the normal there).
     """
     stage = c["stage"]
     mean = (stage == POSITION) & ~c["lagged"]
-    velocity = np.where(stage == VELOCITY, AFTER, np.where((stage == EULER) | mean, DURING, BEFORE))
-    pose = np.where(stage == POSITION, START, END)
+    moved = (stage == EULER) | (stage == LAGGED) | mean
+    velocity = np.where(stage == VELOCITY, AFTER, np.where(moved, DURING, BEFORE))
+    pose = np.where((stage == POSITION) | (stage == LAGGED), START, END)
     frame = (c["normal"], c["tangent"], c["binormal"])
     relative, slip = _slip(motion, c, c["point"], frame, pose, velocity)
     if np.any(mean):

@@ -24,7 +24,7 @@ from implicit_geom import rotation
 from implicit_geom.energy import energy
 from implicit_geom.model import Model, State
 from implicit_geom.solves import Solves
-from implicit_geom.steppers.solve import EULER, POSITION, VELOCITY, ContactRecord, Solve
+from implicit_geom.steppers.solve import EULER, LAGGED, POSITION, VELOCITY, ContactRecord, Solve
 
 SLIDES = 1e-9  # slip, over the larger of 1 m/s and the speeds at hand, above which a contact slides
 
@@ -43,7 +43,8 @@ def entries(model: Model, initial: State, solves: Solves) -> dict[str, np.ndarra
     if len(c):
         # contacts of a stage that the form does not have do nothing
         euler = solves.table["form"][c["solve"]] == "euler"
-        c = c[(c["stage"] == VELOCITY) | (c["stage"] == np.where(euler, EULER, POSITION))]
+        lagged = euler & (c["stage"] == LAGGED)
+        c = c[(c["stage"] == VELOCITY) | (c["stage"] == np.where(euler, EULER, POSITION)) | lagged]
         normal, tangential = _works(model, path, kicks, c)
         sliding = ~c["impact"] & (c["slid"] | _slides(kicks, c))
         np.add.at(impact, c["solve"], np.where(c["impact"], -normal - tangential, 0.0))
@@ -117,7 +118,7 @@ def _works(model: Model, path: State, kicks: _Kicks, c: np.ndarray) -> tuple[np.
     """(C,) J: work of the normal impulse and of friction in its kick."""
     dim, at = model.dim, c["solve"]
     kick = np.where(c["stage"] == VELOCITY, 1, 0)
-    pose = at + (c["stage"] != POSITION)
+    pose = at + ((c["stage"] != POSITION) & (c["stage"] != LAGGED))
     one, two = (kicks.mean[kick, at, c[side]] for side in ("first", "second"))
     relative = two[:, :dim] - one[:, :dim]
     relative += rotation.turning(two[:, dim:], c["point"] - path.x[pose, c["second"]])

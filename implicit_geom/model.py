@@ -32,8 +32,11 @@ class State:
         """Rotation matrices, body to world; (B, dim, dim)."""
         if self.q.ndim == 2:
             return rotation.matrix(self.q)
-        c, s = np.cos(self.q), np.sin(self.q)
-        return np.stack([np.stack([c, -s], axis=-1), np.stack([s, c], axis=-1)], axis=-2)
+        out = np.empty((*self.q.shape, 2, 2))
+        out[..., 0, 0] = out[..., 1, 1] = np.cos(self.q)
+        out[..., 1, 0] = np.sin(self.q)
+        out[..., 0, 1] = -out[..., 1, 0]
+        return out
 
     def advanced(self, nu: np.ndarray, h: float) -> State:
         """The state after moving with the velocities nu (B, dim + spins) for the time h."""

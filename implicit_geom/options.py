@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-import difflib
 import math
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 
+from implicit_geom.choices import choice, hint, positive
 from implicit_geom.errors import SceneError
 from implicit_geom.friction import FORMS
+from implicit_geom.switches import NAMED, Stepper
 
-AVAILABLE = ("implicit-rattle", "implicit-rattle-4", "implicit-euler")
-PLANNED = ("stewart-trinkle", "anitescu-hart", "nguyen-trinkle")
+__all__ = ["SimulationOptions", "choice", "hint", "positive"]
+
+IMPLICIT = ("implicit-rattle", "implicit-rattle-4", "implicit-euler")
+PLANNED = ("anitescu-hart", "nguyen-trinkle")
 ON_FAILURE = ("raise", "record")
 WHOLE = 1e-9  # a duration this close (relative) to a multiple of the step counts as that multiple
 
@@ -24,12 +27,14 @@ class SimulationOptions:
     """How a scene is simulated; duration and step in seconds, tolerance relative to a step's speeds.
 
     `energy_guard` is the gain of energy in a step, over the energy above the lowest configuration,
-    that the RATTLE steppers refuse; a tenth of it where no body turns by 0.1 rad in the step.
+    that the RATTLE steppers refuse; a tenth of it where no body turns by 0.1 rad in the step. Classical
+    steppers take neither it nor `friction_residual`.
+    `stepper` is a name, or a `Stepper` (or its fields) where no name stands for the same.
     """
 
     duration: float
     step: float
-    stepper: str = "implicit-rattle"
+    stepper: str | Stepper = "implicit-rattle"
     friction_residual: str = "projection"
     tolerance: float = 1e-10
     on_failure: str = "raise"
@@ -52,13 +57,26 @@ class SimulationOptions:
             raise SceneError(
                 f"step = {self.step:g} is too short for duration = {self.duration:g}; take a longer one"
             )
-        _check_stepper(self.stepper)
+        object.__setattr__(self, "stepper", _stepper(self.stepper))
         choice("friction_residual", self.friction_residual, FORMS)
         choice("on_failure", self.on_failure, ON_FAILURE)
 
     def as_dict(self) -> dict[str, Any]:
         """The options by name, as in the [simulation] table of a scene file."""
-        return asdict(self)
+        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        if isinstance(self.stepper, Stepper):
+            values["stepper"] = self.stepper.as_dict()
+        return values
+
+    @property
+    def name(self) -> str:
+        """The stepper's name; empty where it is put together from switches that no name stands for."""
+        return self.stepper if isinstance(self.stepper, str) else ""
+
+    @property
+    def switches(self) -> Stepper:
+        """The stepper's switches."""
+        return Stepper.of(self.stepper)
 
     def step_lengths(self) -> np.ndarray:
         """The length of every step; the last one is shorter where the duration is no multiple of `step`."""
@@ -70,32 +88,13 @@ class SimulationOptions:
         return np.append(np.full(whole, self.step), self.duration - whole * self.step)
 
 
-def positive(name: str, value: Any) -> float:
-    """A finite number above zero."""
-    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
-        raise SceneError(f"{name} = {value!r} must be a positive number")
-    if not math.isfinite(value) or value <= 0:
-        raise SceneError(f"{name} = {value!r} must be positive and finite")
-    return float(value)
-
-
-def choice(name: str, value: Any, allowed: Iterable[str]) -> None:
-    """One of a closed set of names."""
-    allowed = tuple(allowed)
-    if value not in allowed:
-        raise SceneError(f"{name} = {value!r} is not known{hint(value, allowed)}")
-
-
-def hint(value: Any, known: Iterable[str]) -> str:
-    """`; did you mean ...?` with the nearest known name, or all of them."""
-    known = list(known)
-    near = difflib.get_close_matches(str(value), known, n=1)
-    return f"; did you mean {near[0]!r}?" if near else f"; known: {', '.join(known)}"
-
-
-def _check_stepper(name: Any) -> None:
-    if name in AVAILABLE:
-        return
-    if name in PLANNED:
-        raise SceneError(f"stepper = {name!r} is not available yet; available: {', '.join(AVAILABLE)}")
-    raise SceneError(f"stepper = {name!r} is not known{hint(name, (*AVAILABLE, *PLANNED))}")
+def _stepper(given: Any) -> str | Stepper:
+    """The name of a stepper where it has one, otherwise its switches."""
+    if isinstance(given, Stepper | Mapping):
+        stepper = Stepper.of(given)
+        return stepper.name or stepper
+    if given in PLANNED:
+        raise SceneError(f"stepper = {given!r} is not available yet; available: {', '.join(NAMED)}")
+    if not isinstance(given, str) or given not in NAMED:
+        raise SceneError(f"stepper = {given!r} is not known{hint(given, (*NAMED, *PLANNED))}")
+    return given

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import overload
 
 import numpy as np
@@ -29,8 +30,12 @@ class Pair:
     first: int
     second: int
     law: Friction
-    kernel: PairKernel
+    sort: Sort
     swapped: bool  # the scene's order is (second, first)
+
+    @property
+    def kernel(self) -> PairKernel:
+        return self.sort.kernel
 
 
 @dataclass(frozen=True)
@@ -38,8 +43,13 @@ class Sort:
     """What pairs of the same classes of bodies and the same law share."""
 
     law: Friction
-    kernel: PairKernel
+    kind: PairKind
     swapped: bool
+
+    @cached_property
+    def kernel(self) -> PairKernel:
+        """The compiled functions, made when a step first needs them: classical steppers never do."""
+        return pair_kernel(self.kind)
 
 
 class Pairs(Sequence[Pair]):
@@ -167,14 +177,21 @@ class Pairs(Sequence[Pair]):
 
     # ---- what pairs are
 
-    def sorts(self, numbers: np.ndarray) -> np.ndarray:
-        """A number for each pair, equal where law and kernel are; see `sort`."""
+    def law_numbers(self, numbers: np.ndarray) -> np.ndarray:
+        """The place of each pair's law in `laws`."""
         numbers = np.asarray(numbers, int)
         i, j = self.ends(numbers)
         law = np.where((i == self._frame) | (j == self._frame), 1, 0)
         if self._special.size:
             where = np.minimum(np.searchsorted(self._special, numbers), self._special.size - 1)
             law = np.where(self._special[where] == numbers, self._special_law[where], law)
+        return np.asarray(law)
+
+    def sorts(self, numbers: np.ndarray) -> np.ndarray:
+        """A number for each pair, equal where law and kernel are; see `sort`."""
+        numbers = np.asarray(numbers, int)
+        i, j = self.ends(numbers)
+        law = self.law_numbers(numbers)
         role = np.zeros(len(numbers), int)
         index = {name: b for b, name in enumerate(self.names)} if self._attached else {}
         for k, given in enumerate(self.laws):
@@ -196,10 +213,10 @@ class Pairs(Sequence[Pair]):
             swapped = bool(self._half[j])
             first, second = (j, i) if swapped else (i, j)
             law = self.laws[sort // ROLES % len(self.laws)]
-            self._sorts[sort] = Sort(law, self._kernel(first, second, law), swapped)
+            self._sorts[sort] = Sort(law, self._kind(first, second, law), swapped)
         return self._sorts[sort]
 
-    def _kernel(self, first: int, second: int, law: Friction) -> PairKernel:
+    def _kind(self, first: int, second: int, law: Friction) -> PairKind:
         a, b = self.bodies[first], self.bodies[second]
         names = ("t",) if self.scene.dim == 2 else ("t", "o", "r")
         kept = tuple(c for c in names if getattr(law, f"e_{c}") > 0) if law.mu > 0 else ()
@@ -208,7 +225,7 @@ class Pairs(Sequence[Pair]):
             frame = "first" if law.frame == a.name else "second"
         moves = (not a.fixed, not b.fixed)
         isotropic = law.e_t == law.e_o
-        return pair_kernel(PairKind(a.shape, b.shape, kept, self.friction_residual, moves, frame, isotropic))
+        return PairKind(a.shape, b.shape, kept, self.friction_residual, moves, frame, isotropic)
 
     @overload
     def __getitem__(self, c: int) -> Pair: ...
@@ -225,7 +242,7 @@ class Pairs(Sequence[Pair]):
             numbers = np.array([c])
             first, second = self.sides(numbers)
             sort = self.sort(int(self.sorts(numbers)[0]), c)
-            self._made[c] = Pair(int(first[0]), int(second[0]), sort.law, sort.kernel, sort.swapped)
+            self._made[c] = Pair(int(first[0]), int(second[0]), sort.law, sort, sort.swapped)
         return self._made[c]
 
     @property

@@ -81,7 +81,10 @@ def turning(w: np.ndarray, r: np.ndarray) -> np.ndarray:
     """The velocity w x r of a point; (..., dim), with w (..., 1) in the plane."""
     if r.shape[-1] == 3:
         return cross(w, r)
-    return w * np.stack([-r[..., 1], r[..., 0]], axis=-1)
+    out = np.empty(np.broadcast_shapes(w.shape, r.shape))
+    out[..., 0] = -w[..., 0] * r[..., 1]
+    out[..., 1] = w[..., 0] * r[..., 0]
+    return out
 
 
 def planar_symbolic(angle: ca.SX) -> ca.SX:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import copy
 import time as clock
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
+from implicit_geom.approximate.stepper import ApproximateStepper
 from implicit_geom.compiled import available
 from implicit_geom.distance import closest
 from implicit_geom.errors import SceneError, StepFailed
@@ -18,9 +20,9 @@ from implicit_geom.replay import replay_record
 from implicit_geom.scene import Scene
 from implicit_geom.solver_state import Memory, restore
 from implicit_geom.solves import STEP, Recorder, Solves
-from implicit_geom.steppers import make_stepper
-from implicit_geom.steppers.euler import EulerStepper
+from implicit_geom.steppers import AnyStepper, make_stepper
 from implicit_geom.steppers.solve import Attempt
+from implicit_geom.switches import Stepper
 from implicit_geom.trajectory import Trajectory
 
 OVERLAP = 1e-8  # overlap at the start, relative to the smaller body, that is refused
@@ -31,7 +33,7 @@ def simulate(
     *,
     duration: float,
     step: float,
-    stepper: str = "implicit-rattle",
+    stepper: str | Stepper = "implicit-rattle",
     friction_residual: str = "projection",
     tolerance: float = 1e-10,
     on_failure: str = "raise",
@@ -57,11 +59,12 @@ def simulate(
     if resume is None:
         state = model.initial_state()
         recorder = Recorder(model, Solves.empty(state), np.zeros(0, STEP))
-        check_overlap(model, solver, state)
+        check_overlap(solver, state)
     else:
         state = resume.final
-        # residuals and energies of the first part are those of its own scene
-        earlier = resume.taken if scene is resume.scene else resume.steps
+        # residuals and energies of the first part are those of its own scene and stepper
+        same = scene is resume.scene and options.stepper == resume.options.stepper
+        earlier = resume.taken if same else resume.steps
         recorder = Recorder(model, resume.solves, earlier[earlier["status"] != "failed"])
         restore(solver, resume.memory)
     march = _March(scene, model, solver, options, recorder, state, resume)
@@ -75,7 +78,7 @@ class _March:
         self,
         scene: Scene,
         model: Model,
-        solver: EulerStepper,
+        solver: AnyStepper,
         options: SimulationOptions,
         recorder: Recorder,
         state: State,
@@ -87,7 +90,7 @@ class _March:
         self.state = state
         self.runner = _runner(model, solver, options)
         if self.runner is not None and resume is None:
-            solver.widen(state, options.step)
+            self.runner.solver.widen(state, options.step)
         self.memory = Memory(solver)
         self.assessed = 0 if resume is None else min(resume.assessed, len(recorder.steps))
         self.elapsed = 0.0 if resume is None else float(resume.time[-1] - resume.time[0])
@@ -149,7 +152,7 @@ class _March:
         self.recorder.add(attempt, end, h, wall_time)
         self.state = attempt.solves[-1].end.at_time(end)
         if self.runner is not None:
-            self.solver.widen(self.state, h)
+            self.runner.solver.widen(self.state, h)
         self.memory = Memory(self.solver)
         return ""
 
@@ -184,7 +187,7 @@ class _March:
         )
 
 
-def _runner(model: Model, solver: EulerStepper, options: SimulationOptions) -> Any:
+def _runner(model: Model, solver: AnyStepper, options: SimulationOptions) -> Any:
     """The compiled march, where it can be had and suits the scene."""
     if not available():
         return None
@@ -226,14 +229,27 @@ def _check_same(scene: Any, before: Scene) -> None:
         )
 
 
-def check_overlap(model: Model, solver: EulerStepper, state: State) -> None:
-    """Refuse bodies that overlap at the start, by more than the rounding of the user's numbers."""
-    for i in solver.broad.overlapping(state, OVERLAP):
-        pair = model.pairs[i]
-        gap = closest(model.placed(state, pair.first), model.placed(state, pair.second)).points.gap
-        if gap < -OVERLAP * min(model.size[pair.first], model.size[pair.second]):
-            a, b = sorted((pair.first, pair.second))
+def check_overlap(solver: AnyStepper, state: State) -> None:
+    """Refuse bodies that overlap at the start, by more than the rounding of the user's numbers.
+
+    A stepper on facets may know other shapes than the scene does: it is its own that must not overlap.
+    """
+    model = solver.model
+    for first, second, gap in _overlaps(solver, state):
+        if gap < -OVERLAP * min(model.size[first], model.size[second]):
+            a, b = sorted((first, second))
             raise SceneError(
                 f"bodies.{model.names[b]}.position: bodies {model.names[a]!r} and {model.names[b]!r} overlap "
                 f"by {-gap:.6g} m at the start; move them apart by that much"
             )
+
+
+def _overlaps(solver: AnyStepper, state: State) -> Iterator[tuple[int, int, float]]:
+    """Pairs that may overlap, and their gaps."""
+    if isinstance(solver, ApproximateStepper):
+        yield from solver.overlaps(state)
+        return
+    for i in solver.broad.overlapping(state, OVERLAP):
+        pair = solver.model.pairs[i]
+        a, b = (solver.model.placed(state, body) for body in (pair.first, pair.second))
+        yield pair.first, pair.second, closest(a, b).points.gap

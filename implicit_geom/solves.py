@@ -16,6 +16,7 @@ STATUSES = ("converged", "continued", "substepped", "failed")
 # residuals of `implicit_geom.certificate`, by name; `residual` is the solver's own, dimensionless
 RESIDUALS = ("dynamics", "gap", "complementarity", "friction")
 ASSESSED = (*RESIDUALS, *(f"{name}_energy" for name in ENTRIES))  # columns that follow from a step's solves
+BLOCK = 4096  # solves that are kept as objects, before they become arrays
 UNKNOWN = (np.nan,) * len(ASSESSED)
 
 SOLVE = np.dtype(
@@ -48,10 +49,12 @@ STEP = np.dtype(
 
 def contact_dtype(dim: int) -> np.dtype:
     """A closed contact of one solve (`steppers.solve.ContactRecord`); bodies by number, as added."""
-    whole = [(name, "i8") for name in ("solve", "pair", "first", "second", "stage")]
+    whole = [(name, "i8") for name in ("solve", "pair", "feature", "first", "second", "stage")]
     flags = [(name, "?") for name in ("impact", "lagged", "slid")]
-    vectors = [(name, "f8", (dim,)) for name in ("point", "normal", "tangent", "binormal", "end_point")]
-    numbers = [(name, "f8") for name in ("gap", "bounce", "p_n", "p_t", "p_o", "p_r", "v_t", "v_o", "v_r")]
+    frame = ("point", "normal", "tangent", "binormal", "end_point", "gap_point", "gap_normal")
+    vectors = [(name, "f8", (dim,)) for name in frame]
+    impulses = ("p_n", "p_t", "p_o", "p_r", "v_t", "v_o", "v_r")
+    numbers = [(name, "f8") for name in ("gap", "start_gap", "bounce", *impulses)]
     return np.dtype([*whole, *flags, *vectors, *numbers])
 
 
@@ -119,10 +122,13 @@ def solves_of(model: Model, solves: list[Solve], steps: list[int] | None = None)
 
 def _contact(model: Model, solve: int, c: ContactRecord) -> tuple[Any, ...]:
     pair = model.pairs[c.pair]
-    whole = (solve, c.pair, *sorted((pair.first, pair.second)), c.stage)
+    whole = (solve, c.pair, c.feature, *sorted((pair.first, pair.second)), c.stage)
     end = c.point if c.end_point is None else c.end_point
-    vectors = (c.point, c.normal, c.tangent, c.binormal, end)
-    return (*whole, c.impact, c.lagged, c.slid, *vectors, c.gap, c.bounce, c.p_n, *c.p_f, *c.slip)
+    none = (0.0,) * model.dim
+    gap_at = (none if v is None else v for v in (c.gap_point, c.gap_normal))
+    vectors = (c.point, c.normal, c.tangent, c.binormal, end, *gap_at)
+    numbers = (c.gap, c.start_gap, c.bounce, c.p_n, *c.p_f, *c.slip)
+    return (*whole, c.impact, c.lagged, c.slid, *vectors, *numbers)
 
 
 class Recorder:
@@ -160,13 +166,15 @@ class Recorder:
         solves = attempt.solves
         self._numbers += [self.count] * len(solves)
         self._solves += solves
-        touching = {c.pair for s in solves for c in s.contacts}
+        touching = {(c.pair, c.feature) for s in solves for c in s.contacts}
         status = "continued" if any(s.status == "continued" for s in solves) else "converged"
         if len(solves) > 1 and attempt.form != "rattle-4":
             status = "substepped"
         iterations, residual = sum(s.iterations for s in solves), max(s.residual for s in solves)
         how = (iterations, status, attempt.form, attempt.guard, len(solves), len(touching), residual)
         self._steps.append((time, h, *how, *UNKNOWN, wall_time))
+        if len(self._solves) >= BLOCK:
+            self._flush()
 
     def add_failed(self, time: float, h: float, iterations: int, wall_time: float) -> None:
         """The step that ended the run."""

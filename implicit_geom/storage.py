@@ -35,7 +35,7 @@ from implicit_geom.trajectory import Trajectory
 from implicit_geom.version import __version__
 
 FORMAT = "implicit-geom run"
-FORMAT_VERSION = 3
+FORMAT_VERSION = 4
 
 
 def save(run: Trajectory, path: Path) -> None:

@@ -76,7 +76,8 @@ class Trajectory:
         """
         if self.assessed < len(self.taken):
             model = Model(self.scene, self.options.friction_residual)
-            self.taken = assess(model, self.initial, self.solves, self.taken, self.assessed)
+            stepper = self.options.switches
+            self.taken = assess(model, self.initial, self.solves, self.taken, self.assessed, stepper)
             self.assessed = len(self.taken)
         return self.taken
 
@@ -160,7 +161,8 @@ class Trajectory:
     @cached_property
     def contacts(self) -> np.ndarray:
         """Structured array, one row per step and closed contact; see `implicit_geom.contacts`."""
-        return contact_table(self.scene, self.solves, self.taken["time"], self.options.tolerance)
+        pyramid = self.options.switches.friction == "pyramid"
+        return contact_table(self.scene, self.solves, self.taken["time"], self.options.tolerance, pyramid)
 
     @property
     def max_penetration(self) -> float:
@@ -205,9 +207,9 @@ class Trajectory:
     def _guarded(self) -> str:
         """How many steps were composed, and how many the guard took in another way."""
         steps = self.good_steps
-        if self.options.stepper == "implicit-euler" or not len(steps):
+        if self.options.switches.integrator == "euler" or not len(steps):
             return ""
-        if self.options.stepper == "implicit-rattle-4":
+        if self.options.name == "implicit-rattle-4":
             own = int(np.sum((steps["form"] == "rattle-4") & (steps["guard"] == "none")))
             parts = [f"{own} steps of order four"]
         else:

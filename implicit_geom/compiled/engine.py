@@ -59,13 +59,13 @@ class Engine:
         self.options = options
         self.candidates = candidates
         self.dim, self.lanes = model.dim, lanes
-        self.rattle = options.stepper != "implicit-euler"
-        self.parts = len(LENGTHS) if options.stepper == "implicit-rattle-4" else 1
+        self.rattle = options.name != "implicit-euler"
+        self.parts = len(LENGTHS) if options.name == "implicit-rattle-4" else 1
         self.velocities = model.dim + model.spins
         self.chunk, self.records = chunk, records
         self._kept: list[np.ndarray] = []  # arrays whose addresses the tables hold
         self.body = body_code(self.dim, self.rattle, self.lanes)
-        self._march = march_code(self.dim, options.stepper, self.lanes).function("march", 1)
+        self._march = march_code(self.dim, options.name, self.lanes).function("march", 1)
         self.numbers = self._array(len(Numbers))
         self._bodies()
         self.order: list[int] = []  # candidates in the order of the groups

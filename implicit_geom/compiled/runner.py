@@ -23,7 +23,7 @@ FORMS = {"implicit-euler": "euler", "implicit-rattle": "rattle", "implicit-rattl
 def suits(model: Model, options: SimulationOptions) -> bool:
     """Whether a scene may be stepped in compiled code at all."""
     return (
-        options.stepper in FORMS
+        options.name in FORMS
         and options.friction_residual != "fritz-john"  # its rows are singular where a contact opens
         and model.scene.constant_loads
         and model.moving.size * (model.dim + model.spins) <= LARGEST
@@ -89,7 +89,7 @@ class Runner:
 
     def _make(self, candidates: list[int]) -> Engine:
         width = 2 * len(candidates) * 32 + len(self.model.bodies) * 20  # numbers a solve, roughly
-        parts = 5 if self.options.stepper == "implicit-rattle-4" else 1
+        parts = 5 if self.options.name == "implicit-rattle-4" else 1
         chunk = int(np.clip(MEMORY // (8 * width * parts), 16, LONGEST))
         engine = Engine(self.model, 1, self.options, candidates, chunk)
         engine.load(0, self.solver)
@@ -152,7 +152,7 @@ def _steps(
     steps["iterations"] = solves.table["iterations"].reshape(shape).sum(axis=1)
     steps["residual"] = solves.table["residual"].reshape(shape).max(axis=1)
     steps["status"], steps["guard"] = "converged", "none"
-    steps["form"], steps["solves"] = FORMS[options.stepper], engine.parts
+    steps["form"], steps["solves"] = FORMS[options.name], engine.parts
     pairs = len(engine.model.pairs)
     touching = np.unique((solves.contacts["solve"] // engine.parts) * pairs + solves.contacts["pair"])
     steps["contacts"] = np.bincount(touching // max(pairs, 1), minlength=len(ends))

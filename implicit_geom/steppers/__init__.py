@@ -1,6 +1,8 @@
-"""Time steppers by name."""
+"""Time steppers by name, or put together from switches."""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias, Union
 
 from implicit_geom.model import Model
 from implicit_geom.options import SimulationOptions
@@ -8,10 +10,26 @@ from implicit_geom.steppers.euler import EulerStepper
 from implicit_geom.steppers.rattle import RattleStepper
 from implicit_geom.steppers.rattle4 import Rattle4Stepper
 
+if TYPE_CHECKING:
+    from implicit_geom.approximate.stepper import ApproximateStepper
 
-def make_stepper(model: Model, options: SimulationOptions) -> EulerStepper:
-    """The stepper that the options name."""
-    if options.stepper == "implicit-euler":
+AnyStepper: TypeAlias = Union[EulerStepper, "ApproximateStepper"]
+
+
+def make_stepper(model: Model, options: SimulationOptions) -> AnyStepper:
+    """The stepper that the options name or describe.
+
+    Where nothing is approximate but the surface, RATTLE steps the inscribed shapes as they are.
+    """
+    from implicit_geom.approximate.stepper import ApproximateStepper  # (here: it needs this package itself)
+    from implicit_geom.approximate.surfaces import faceted_scene
+
+    stepper = options.switches
+    if options.name == "implicit-euler":
         return EulerStepper(model, options.tolerance)
-    kind = {"implicit-rattle": RattleStepper, "implicit-rattle-4": Rattle4Stepper}[options.stepper]
+    if stepper.integrator == "euler":
+        return ApproximateStepper(model, stepper, options.tolerance)
+    kind = {"rattle": RattleStepper, "rattle-4": Rattle4Stepper}[stepper.integrator]
+    if stepper.surface == "faceted":
+        model = Model(faceted_scene(model.scene, stepper.facets), options.friction_residual)
     return kind(model, options.tolerance, guard=options.energy_guard)

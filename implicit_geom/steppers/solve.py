@@ -9,7 +9,12 @@ import numpy as np
 
 from implicit_geom.model import State
 
-EULER, POSITION, VELOCITY = 0, 1, 2  # stage of a contact record
+EULER, POSITION, VELOCITY, LAGGED = (
+    0,
+    1,
+    2,
+    3,
+)  # stage of a contact record; LAGGED: Euler, wrench at the start
 Failure = tuple[str, list[list[float]]]  # why there is no solution, and the residual histories
 
 
@@ -18,7 +23,7 @@ class ContactRecord:
     """A closed contact of a solve, in the scene's order of bodies.
 
     point, normal, tangent and binormal are where and how the impulses act: at the end of the step, or at
-    its start for stage 1 of RATTLE; the gap is that at the end.
+    its start for stage 1 of RATTLE and where the stage is LAGGED; the gap is that at the end.
     """
 
     pair: int
@@ -36,6 +41,10 @@ class ContactRecord:
     lagged: bool = False  # stage 1: friction opposes the slip at the start
     end_point: np.ndarray | None = None  # stage 1: closest point of the second body at the end
     slid: bool = False  # it slid at the start of the solve
+    feature: int = 0  # which contact of its pair
+    start_gap: float = 0.0  # at the start of the step; this and the next two are of classical steppers
+    gap_point: np.ndarray | None = None  # where the law's gap was taken: at the start if it is linearised
+    gap_normal: np.ndarray | None = None
 
 
 @dataclass

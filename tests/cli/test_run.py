@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from implicit_geom import Trajectory
-from implicit_geom.options import AVAILABLE
+from implicit_geom.options import IMPLICIT
 from implicit_geom.steppers.rattle import RattleStepper
 from implicit_geom.steppers.solve import Attempt
 
@@ -45,7 +45,7 @@ def test_options_override_the_file(call, scene, folder: Path) -> None:
     assert run.time.tolist() == [k * 0.02 for k in range(6)]
 
 
-@pytest.mark.parametrize("stepper", AVAILABLE)
+@pytest.mark.parametrize("stepper", IMPLICIT)
 def test_stepper_of_choice(stepper: str, call, scene, folder: Path) -> None:
     """--stepper names the stepper that takes the steps, and the summary says which it was."""
     outcome = call("run", "egg.toml", "--stepper", stepper, "--duration", "0.05")

@@ -12,7 +12,7 @@ import shapes
 from implicit_geom import Scene, SceneError, simulate
 from implicit_geom.batch import Batch, simulate_batch
 from implicit_geom.compiled import SWITCH, lanes
-from implicit_geom.options import AVAILABLE
+from implicit_geom.options import IMPLICIT
 from implicit_geom.values import variants
 from shapes import ShapeError
 
@@ -62,7 +62,7 @@ def assert_same(batch: Batch, i: int, other: Any, steps: int, allowed: float = B
             assert np.max(np.abs(a - b)) <= allowed * steps * speed, (name, part)
 
 
-@pytest.mark.parametrize("stepper", AVAILABLE)
+@pytest.mark.parametrize("stepper", IMPLICIT)
 def test_a_batch_is_simulate_scene_by_scene(stepper: str, egg: Scene) -> None:
     """Shapes, masses, friction and starts differ; more scenes than lanes; most steps in compiled code."""
     options: dict[str, Any] = {"duration": 0.3, "step": 0.01, "stepper": stepper, "progress": False}

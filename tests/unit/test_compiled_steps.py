@@ -30,7 +30,7 @@ import shapes
 from experiments.benchmarks.agreement import BOUND, compared
 from implicit_geom import Scene, Trajectory, simulate
 from implicit_geom.compiled import SWITCH, available, runner
-from implicit_geom.options import AVAILABLE
+from implicit_geom.options import IMPLICIT
 
 pytestmark = pytest.mark.skipif(not available(), reason="compiled code is not at hand")
 
@@ -218,7 +218,7 @@ def own_steps(run: Callable[[], Trajectory]) -> tuple[Trajectory, list[int]]:
     return out, found
 
 
-@pytest.mark.parametrize("stepper", AVAILABLE)
+@pytest.mark.parametrize("stepper", IMPLICIT)
 def test_a_run_broken_anywhere_equals_the_unbroken_one(stepper: str, tmp_path: Path) -> None:
     """Breaks before, right after and between steps that the stepper took itself; also saved and loaded."""
     h, steps = 1 / 64, 40  # (sums of such durations are exact)
@@ -238,7 +238,7 @@ def test_a_run_broken_anywhere_equals_the_unbroken_one(stepper: str, tmp_path: P
         assert_identical(whole, part.resume(duration=(steps - at) * h))
 
 
-@pytest.mark.parametrize("stepper", AVAILABLE)
+@pytest.mark.parametrize("stepper", IMPLICIT)
 def test_the_length_of_a_call_leaves_no_trace(stepper: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Calls of at most 16 steps (the least that MEMORY allows) or fewer give the bits of long calls."""
     h, steps = 1 / 64, 40

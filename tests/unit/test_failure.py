@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from implicit_geom import Scene, SceneError, StepFailed, Trajectory, replay, simulate
-from implicit_geom.options import AVAILABLE
+from implicit_geom.options import IMPLICIT
 from implicit_geom.steppers.euler import EulerStepper
 from implicit_geom.steppers.rattle import RattleStepper
 from implicit_geom.steppers.rattle4 import Rattle4Stepper
@@ -61,7 +61,7 @@ def test_recorded_failure_returns_the_run(eggs: Scene, fails_at, tmp_path: Path)
         assert "FAILED" in r.summary()
 
 
-@pytest.mark.parametrize("stepper", AVAILABLE)
+@pytest.mark.parametrize("stepper", IMPLICIT)
 def test_failed_run_can_be_continued(
     stepper: str, eggs: Scene, fails_at, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -77,7 +77,7 @@ def test_failed_run_can_be_continued(
     assert "failed" not in again.steps["status"]
 
 
-@pytest.mark.parametrize("stepper", AVAILABLE)
+@pytest.mark.parametrize("stepper", IMPLICIT)
 def test_replay_repeats_the_step_exactly(
     stepper: str, eggs: Scene, fails_at, monkeypatch, tmp_path: Path
 ) -> None:

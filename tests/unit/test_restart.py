@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from implicit_geom import Scene, SceneError, Trajectory, simulate
-from implicit_geom.options import AVAILABLE
+from implicit_geom.options import IMPLICIT
 
 
 def assert_identical(a: Trajectory, b: Trajectory) -> None:
@@ -33,7 +33,7 @@ def test_same_scene_twice_is_bit_identical(stepper: str, eggs: Scene) -> None:
     )
 
 
-@pytest.mark.parametrize("stepper", AVAILABLE)
+@pytest.mark.parametrize("stepper", IMPLICIT)
 def test_saved_and_continued_equals_unbroken(stepper: str, eggs: Scene, tmp_path: Path) -> None:
     """With contacts and anisotropic friction: 0.6 s = 0.37 s + save + load + 0.23 s."""
     whole = simulate(eggs, duration=0.6, step=0.01, progress=False, stepper=stepper)
@@ -45,7 +45,7 @@ def test_saved_and_continued_equals_unbroken(stepper: str, eggs: Scene, tmp_path
     assert_identical(whole, continued)
 
 
-@pytest.mark.parametrize("stepper", AVAILABLE)
+@pytest.mark.parametrize("stepper", IMPLICIT)
 def test_continued_after_substeps_equals_unbroken(stepper: str, bullet: Scene, tmp_path: Path) -> None:
     """The same where steps were taken in parts, before and after the break."""
     whole = simulate(bullet, duration=0.06, step=0.01, progress=False, stepper=stepper)
@@ -58,7 +58,7 @@ def test_continued_after_substeps_equals_unbroken(stepper: str, bullet: Scene, t
         assert_identical(whole, continued)
 
 
-@pytest.mark.parametrize("stepper", AVAILABLE)
+@pytest.mark.parametrize("stepper", IMPLICIT)
 def test_planar_run_continues_bit_identically(stepper: str, disc, tmp_path: Path) -> None:
     """The same in the plane, where states have other shapes."""
     whole = simulate(disc(), duration=0.5, step=0.01, progress=False, stepper=stepper)

@@ -15,7 +15,7 @@ from implicit_geom import Scene, Trajectory, simulate
 from implicit_geom.certificate import residuals, step_residuals
 from implicit_geom.ledger import entries, step_ledger
 from implicit_geom.model import Model
-from implicit_geom.options import AVAILABLE
+from implicit_geom.options import IMPLICIT
 from implicit_geom.solves import Solves, solves_of
 from implicit_geom.steppers.solve import EULER, POSITION, VELOCITY
 
@@ -58,7 +58,7 @@ def stack() -> Scene:
 
 
 SCENES = [disc, egg, stack]
-CASES = [(make, stepper) for make in SCENES for stepper in AVAILABLE]
+CASES = [(make, stepper) for make in SCENES for stepper in IMPLICIT]
 
 
 @cache
@@ -117,7 +117,7 @@ def test_scenes_have_every_branch() -> None:
     for name in ("impact", "lagged", "slid"):
         assert set(rows[name]) == {True, False}, name
     assert any(np.any(s.table["h"] < 0) for s in runs)
-    assert all(len(set(ran(stack, stepper).solves.contacts["pair"])) == 3 for stepper in AVAILABLE)
+    assert all(len(set(ran(stack, stepper).solves.contacts["pair"])) == 3 for stepper in IMPLICIT)
 
 
 @pytest.mark.parametrize(("make", "stepper"), CASES)

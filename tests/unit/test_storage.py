@@ -11,11 +11,11 @@ import pytest
 
 import shapes
 from implicit_geom import Scene, SceneError, Trajectory, simulate
-from implicit_geom.options import AVAILABLE
+from implicit_geom.options import IMPLICIT
 from implicit_geom.scenefile import to_dict
 
 
-@pytest.mark.parametrize("stepper", AVAILABLE)
+@pytest.mark.parametrize("stepper", IMPLICIT)
 def test_round_trip_keeps_every_bit(stepper: str, eggs: Scene, tmp_path: Path) -> None:
     """Arrays, scene, options and memory survive save and load unchanged."""
     run = simulate(eggs, duration=0.2, step=0.01, stepper=stepper)

@@ -7,7 +7,7 @@ import pytest
 
 import shapes
 from implicit_geom import Scene, SceneError, Trajectory, simulate
-from implicit_geom.options import AVAILABLE
+from implicit_geom.options import IMPLICIT
 
 G = 9.81
 
@@ -32,7 +32,7 @@ def height(stepper: str) -> np.ndarray:
     return 3 + 0.02 * k - G * 1e-4 * fallen / 2
 
 
-@pytest.mark.parametrize("stepper", AVAILABLE)
+@pytest.mark.parametrize("stepper", IMPLICIT)
 @pytest.mark.parametrize("dim", [2, 3])
 def test_free_flight_matches_the_recurrence(dim: int, stepper: str) -> None:
     """In free flight v_k = v_0 - g k h; heights by each stepper's own formula, exact for RATTLE."""
@@ -42,7 +42,7 @@ def test_free_flight_matches_the_recurrence(dim: int, stepper: str) -> None:
     np.testing.assert_allclose(run["body"].position[:, -1], height(stepper), rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("stepper", AVAILABLE)
+@pytest.mark.parametrize("stepper", IMPLICIT)
 @pytest.mark.parametrize("dim", [2, 3])
 def test_energies_of_a_free_flight(dim: int, stepper: str) -> None:
     """Kinetic energy m v^2 / 2 + J w^2 / 2 and potential m g z from closed forms; RATTLE keeps the sum."""
@@ -99,7 +99,7 @@ def sliding(order: tuple[str, str], dim: int, stepper: str) -> Trajectory:
     return simulate(scene, duration=0.1, step=0.01, stepper=stepper)
 
 
-@pytest.mark.parametrize("stepper", AVAILABLE)
+@pytest.mark.parametrize("stepper", IMPLICIT)
 @pytest.mark.parametrize("dim", [2, 3])
 @pytest.mark.parametrize("order", [("ground", "ball"), ("ball", "ground")])
 def test_impulses_act_on_second(order: tuple[str, str], dim: int, stepper: str) -> None:
@@ -121,7 +121,7 @@ def test_impulses_act_on_second(order: tuple[str, str], dim: int, stepper: str) 
     assert np.all(rows["mode"] == "slide")
 
 
-@pytest.mark.parametrize("stepper", AVAILABLE)
+@pytest.mark.parametrize("stepper", IMPLICIT)
 @pytest.mark.parametrize("dim", [2, 3])
 def test_order_of_bodies_leaves_the_motion_alone(dim: int, stepper: str) -> None:
     """Ground before or after the ball: the same motion, points and slip."""
@@ -131,7 +131,7 @@ def test_order_of_bodies_leaves_the_motion_alone(dim: int, stepper: str) -> None
         np.testing.assert_allclose(a.contacts[name], b.contacts[name], atol=1e-12)
 
 
-@pytest.mark.parametrize("stepper", AVAILABLE)
+@pytest.mark.parametrize("stepper", IMPLICIT)
 def test_slip_without_friction(stepper: str) -> None:
     """Without friction the slip speed is still reported: all of it, and the contact slides."""
     scene = Scene()
@@ -143,7 +143,7 @@ def test_slip_without_friction(stepper: str) -> None:
     assert np.all(run.contacts["mode"] == "slide")
 
 
-@pytest.mark.parametrize("stepper", AVAILABLE)
+@pytest.mark.parametrize("stepper", IMPLICIT)
 def test_rolling_sticks(stepper: str) -> None:
     """A disc that rolls without slip is reported as sticking, with a slip speed of rounding size."""
     scene = Scene(dim=2)
@@ -156,7 +156,7 @@ def test_rolling_sticks(stepper: str) -> None:
     assert np.max(run.contacts["slip_speed"]) < 1e-9
 
 
-@pytest.mark.parametrize("stepper", AVAILABLE)
+@pytest.mark.parametrize("stepper", IMPLICIT)
 def test_parts_of_a_step_are_summed(stepper: str, bullet: Scene) -> None:
     """In a step taken in parts, a pair has one row whose impulse is the momentum change of the step."""
     run = simulate(bullet, duration=0.06, step=0.01, stepper=stepper)
@@ -170,7 +170,7 @@ def test_parts_of_a_step_are_summed(stepper: str, bullet: Scene) -> None:
     assert run.steps["solves"].sum() == len(run.solves)
 
 
-@pytest.mark.parametrize("stepper", AVAILABLE)
+@pytest.mark.parametrize("stepper", IMPLICIT)
 def test_steps_and_penetration(stepper: str, eggs: Scene) -> None:
     """One row a step with small residuals; penetration is a number >= 0."""
     run = simulate(eggs, duration=0.3, step=0.01, stepper=stepper)
@@ -197,7 +197,7 @@ def test_tables_are_plain_columns(eggs: Scene) -> None:
         run.table("energy")
 
 
-@pytest.mark.parametrize("stepper", AVAILABLE)
+@pytest.mark.parametrize("stepper", IMPLICIT)
 def test_solves_can_be_recomputed(stepper: str, bullet: Scene) -> None:
     """Each solve's end follows from its start: x+ = x + h v_half, and v_half = v+ in implicit Euler."""
     run = simulate(bullet, duration=0.06, step=0.01, stepper=stepper)

@@ -1,0 +1,144 @@
+"""`Stepper`: a time stepper put together from switches, each exact or approximate.
+
+    switch      exact       approximate
+    surface     implicit    faceted      shapes are replaced by inscribed polygons or polyhedra
+    gap         end         linearised   the gap at the end of the step, or its first-order guess at the start
+    wrench      end         start        contact points and frames in the momentum balance and in the slip
+    friction    ellipsoid   pyramid      the friction ellipsoid, or the hull of `directions` points on it
+
+Stewart and Trinkle's scheme, as [C07, section I] describes it, is the one with all four approximate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any
+
+from implicit_geom.choices import choice, hint
+from implicit_geom.errors import SceneError
+
+INTEGRATORS = ("euler", "rattle", "rattle-4")
+EXACT = {"surface": "implicit", "gap": "end", "wrench": "end", "friction": "ellipsoid"}
+APPROXIMATE = {"surface": "faceted", "gap": "linearised", "wrench": "start", "friction": "pyramid"}
+SCHEMES = ("switches",)  # a scheme of its own kind has a name here and a class in `steppers.make_stepper`
+
+# Steppers by name, as the fields of `Stepper` that make them.
+NAMED: dict[str, dict[str, Any]] = {
+    "implicit-rattle": {"integrator": "rattle"},
+    "implicit-rattle-4": {"integrator": "rattle-4"},
+    "implicit-euler": {"integrator": "euler"},
+    "stewart-trinkle": {"integrator": "euler", **APPROXIMATE},
+}
+
+
+@dataclass(frozen=True)
+class Stepper:
+    """A time stepper; `Stepper()` is `implicit-euler`, `Stepper.named("stewart-trinkle")` the classical one.
+
+    facets      vertices of a faceted shape, at least dim + 1
+    directions  of the friction pyramid in space, even and at least 4; in the plane there are two
+    aligned     turn the pyramid's first direction along the slip at the start of the step
+    """
+
+    integrator: str = "euler"
+    surface: str = "implicit"
+    gap: str = "end"
+    wrench: str = "end"
+    friction: str = "ellipsoid"
+    facets: int = 64
+    directions: int = 8
+    aligned: bool = False
+    scheme: str = "switches"
+
+    def __post_init__(self) -> None:
+        choice("stepper.integrator", self.integrator, INTEGRATORS)
+        for name, exact in EXACT.items():
+            choice(f"stepper.{name}", getattr(self, name), (exact, APPROXIMATE[name]))
+        choice("stepper.scheme", self.scheme, SCHEMES)
+        _whole("stepper.facets", self.facets, 3)
+        _whole("stepper.directions", self.directions, 4)
+        if self.directions % 2:
+            raise SceneError(
+                f"stepper.directions = {self.directions} must be even: each direction needs its opposite"
+            )
+        if not isinstance(self.aligned, bool):
+            raise SceneError(f"stepper.aligned = {self.aligned!r} must be true or false")
+        if self.integrator != "euler":
+            for name in ("gap", "wrench", "friction"):
+                if getattr(self, name) != EXACT[name]:
+                    raise SceneError(
+                        f"stepper.{name} = {getattr(self, name)!r} does not go with integrator = "
+                        f"{self.integrator!r}, which is second order only if all but the surface is exact; "
+                        "take integrator = 'euler'"
+                    )
+        if self.aligned and self.friction != "pyramid":
+            raise SceneError(
+                "stepper.aligned = true turns a pyramid; take friction = 'pyramid', or leave it out"
+            )
+
+    @staticmethod
+    def named(name: str, **changes: Any) -> Stepper:
+        """The stepper of that name, with some of its fields changed."""
+        if not isinstance(name, str) or name not in NAMED:
+            raise SceneError(f"stepper = {name!r} is not known{hint(name, NAMED)}")
+        _known(changes)
+        return replace(Stepper(**NAMED[name]), **changes)
+
+    @staticmethod
+    def of(given: Any) -> Stepper:
+        """A stepper from its name, its fields as in a scene file (`name` may be one of them), or itself."""
+        if isinstance(given, Stepper):
+            return given
+        if isinstance(given, Mapping):
+            table = dict(given)
+            name = table.pop("name", None)
+            _known(table)
+            return Stepper(**table) if name is None else Stepper.named(name, **table)
+        return Stepper.named(given)
+
+    @property
+    def name(self) -> str:
+        """The name that stands for exactly these fields; empty where there is none."""
+        return next((name for name, made in NAMED.items() if Stepper(**made) == self), "")
+
+    @property
+    def exact(self) -> bool:
+        """Whether gap, wrench and friction are exact: a step is one of `implicit_geom.steppers`."""
+        return self.scheme == "switches" and all(
+            getattr(self, name) == EXACT[name] for name in ("gap", "wrench", "friction")
+        )
+
+    @property
+    def approximated(self) -> tuple[str, ...]:
+        """The switches that are approximate."""
+        return tuple(name for name in EXACT if getattr(self, name) != EXACT[name])
+
+    def as_dict(self) -> dict[str, Any]:
+        """The fields by name, as in the [simulation.stepper] table of a scene file."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        if self.name:
+            return self.name
+        default = Stepper()
+        changed = [
+            f"{f.name}={getattr(self, f.name)!r}"
+            for f in fields(self)
+            if getattr(self, f.name) != getattr(default, f.name)
+        ]
+        return f"Stepper({', '.join(changed)})"
+
+
+FIELDS = tuple(f.name for f in fields(Stepper))
+
+
+def _known(table: Mapping[str, Any]) -> None:
+    for key in table:
+        if key not in FIELDS:
+            raise SceneError(f"stepper: key {key!r} is not known{hint(key, FIELDS)}")
+
+
+def _whole(name: str, value: Any, least: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise SceneError(f"{name} = {value!r} must be a whole number, {least} or more")
