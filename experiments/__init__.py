@@ -11,6 +11,10 @@ from experiments.registry import Registry
 
 REGISTRY = Registry(
     {
+        "ah02-136": "experiments.ah02_136",
+        "ah02-21": "experiments.ah02_21",
+        "ah02-pyramid": "experiments.ah02_pyramid",
+        "ah02-table1": "experiments.ah02_table1",
         "c07-attribution": "experiments.c07_attribution",
         "c07-disc": "experiments.c07_disc",
         "c07-fig1a": "experiments.c07_fig1a",

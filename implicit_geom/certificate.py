@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from implicit_geom.approximate.certificate import law_gap, pyramid_residual
+from implicit_geom.approximate.certificate import law_gap, pyramid_residual, separation
 from implicit_geom.friction_check import Laws, friction_residual, slips
 from implicit_geom.geometry_proof import geometry_residual as geometry_residual
 from implicit_geom.model import Model, State
@@ -75,7 +75,7 @@ def residuals(
     # a step that runs backwards has the same forces, and so impulses of the other sign
     m_c = np.sign(h) * laws.m_c
     relative, slip = slips(motion, c, laws)
-    gap = law_gap(motion, c, stepper)
+    gap = law_gap(motion, c, stepper) - np.abs(h) * separation(motion, c, laws, slip, stepper)
     distance = np.where(c["stage"] == VELOCITY, dot(c["normal"], relative) + c["bounce"], gap / np.abs(h))
     pressed = c["p_n"] / m_c
     natural = np.maximum(np.abs(np.minimum(pressed, distance)), -pressed)

@@ -17,7 +17,7 @@ from implicit_geom.switches import NAMED, Stepper
 __all__ = ["SimulationOptions", "choice", "hint", "positive"]
 
 IMPLICIT = ("implicit-rattle", "implicit-rattle-4", "implicit-euler")
-PLANNED = ("anitescu-hart", "nguyen-trinkle")
+PLANNED = ("nguyen-trinkle",)
 ON_FAILURE = ("raise", "record")
 WHOLE = 1e-9  # a duration this close (relative) to a multiple of the step counts as that multiple
 

@@ -15,13 +15,14 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
-from implicit_geom.choices import choice, hint
+from implicit_geom.choices import choice, hint, positive
 from implicit_geom.errors import SceneError
 
 INTEGRATORS = ("euler", "rattle", "rattle-4")
 EXACT = {"surface": "implicit", "gap": "end", "wrench": "end", "friction": "ellipsoid"}
 APPROXIMATE = {"surface": "faceted", "gap": "linearised", "wrench": "start", "friction": "pyramid"}
-SCHEMES = ("switches",)  # a scheme of its own kind has a name here and a class in `steppers.make_stepper`
+SCHEMES = ("switches", "anitescu-hart")  # a scheme of its own kind has a name here
+RELAXATIONS = ("LCP0", "LCP1", "LCP2")
 
 # Steppers by name, as the fields of `Stepper` that make them.
 NAMED: dict[str, dict[str, Any]] = {
@@ -29,6 +30,13 @@ NAMED: dict[str, dict[str, Any]] = {
     "implicit-rattle-4": {"integrator": "rattle-4"},
     "implicit-euler": {"integrator": "euler"},
     "stewart-trinkle": {"integrator": "euler", **APPROXIMATE},
+    "anitescu-hart": {
+        "integrator": "euler",
+        **APPROXIMATE,
+        "surface": "implicit",
+        "scheme": "anitescu-hart",
+        "relaxation": "LCP2",
+    },
 }
 
 
@@ -39,6 +47,8 @@ class Stepper:
     facets      vertices of a faceted shape, at least dim + 1
     directions  of the friction pyramid in space, even and at least 4; in the plane there are two
     aligned     turn the pyramid's first direction along the slip at the start of the step
+    relaxation  of `anitescu-hart` (empty for all others): LCP0, LCP1 or LCP2, in at most `relaxation_limit`
+                pivots or rounds, LCP1 until the slip changes by less than `relaxation_tolerance`, m/s
     """
 
     integrator: str = "euler"
@@ -50,6 +60,9 @@ class Stepper:
     directions: int = 8
     aligned: bool = False
     scheme: str = "switches"
+    relaxation: str = ""
+    relaxation_limit: int = 10_000
+    relaxation_tolerance: float = 1e-5
 
     def __post_init__(self) -> None:
         choice("stepper.integrator", self.integrator, INTEGRATORS)
@@ -64,6 +77,7 @@ class Stepper:
             )
         if not isinstance(self.aligned, bool):
             raise SceneError(f"stepper.aligned = {self.aligned!r} must be true or false")
+        self._check_relaxation()
         if self.integrator != "euler":
             for name in ("gap", "wrench", "friction"):
                 if getattr(self, name) != EXACT[name]:
@@ -76,6 +90,24 @@ class Stepper:
             raise SceneError(
                 "stepper.aligned = true turns a pyramid; take friction = 'pyramid', or leave it out"
             )
+
+    def _check_relaxation(self) -> None:
+        _whole("stepper.relaxation_limit", self.relaxation_limit, 1)
+        positive("stepper.relaxation_tolerance", self.relaxation_tolerance)
+        if self.scheme != "anitescu-hart":
+            if self.relaxation:
+                raise SceneError(
+                    f"stepper.relaxation = {self.relaxation!r} is for anitescu-hart only; "
+                    "take name = 'anitescu-hart', or leave it out"
+                )
+            return
+        choice("stepper.relaxation", self.relaxation, RELAXATIONS)
+        for name in ("gap", "wrench", "friction"):
+            if getattr(self, name) != APPROXIMATE[name]:
+                raise SceneError(
+                    f"stepper.{name} = {getattr(self, name)!r} does not go with anitescu-hart, whose steps "
+                    f"are linear; take {APPROXIMATE[name]!r}"
+                )
 
     @staticmethod
     def named(name: str, **changes: Any) -> Stepper:

@@ -19,6 +19,7 @@ from matplotlib.figure import Figure
 
 import shapes
 from experiments.check import Check, at_most
+from experiments.piles import STEP, count, pile
 from implicit_geom import Scene, Trajectory, simulate
 
 TITLE = "many bodies: AH02's heap, time per step, ellipsoids in a box"
@@ -43,18 +44,6 @@ FRICTION = 0.8
 CHUNK = 5  # steps between looks at the clock; the first of them makes its equations anew
 LAWS = ("complementarity", "friction")
 Table = dict[str, np.ndarray]
-
-
-def heap(rows: int, mu: float, diameter: float) -> Scene:
-    """Discs in a triangle on the floor, each touching its neighbours."""
-    scene = Scene(dim=2, gravity=(0.0, -9.81))
-    scene.add("floor", shapes.halfplane((0, 1)), fixed=True)
-    for row in range(rows):
-        for k in range(rows - row):
-            place = (diameter * (k + row / 2), diameter * (0.5 + row * np.sqrt(3) / 2))
-            scene.add(f"d{row}-{k}", shapes.disc(diameter / 2), mass=1.0, position=place)
-    scene.friction(mu=mu)
-    return scene
 
 
 def box(count: int) -> Scene:
@@ -92,8 +81,8 @@ def run(params: dict[str, Any]) -> dict[str, Table]:
 def first_step(rows: int, mu: float) -> dict[str, Any]:
     """One step of AH02's heap."""
     started = time.perf_counter()
-    run = _simulate(heap(rows, mu, 3.0), 0.05, 0.05)
-    row = {"mu": mu, "discs": rows * (rows + 1) // 2, "seconds": time.perf_counter() - started}
+    run = _simulate(pile(rows, mu), STEP, STEP)
+    row = {"mu": mu, "discs": count(rows), "seconds": time.perf_counter() - started}
     done = run.good_steps
     row["solves"] = int(done["solves"].sum())
     row["iterations"] = int(done["iterations"].sum())
@@ -104,13 +93,13 @@ def first_step(rows: int, mu: float) -> dict[str, Any]:
 def time_per_step(rows: int, steps: int, budget: float) -> dict[str, Any]:
     """The median time of a step of a heap at rest, without the first quarter of them."""
     started = time.perf_counter()
-    run = _simulate(heap(rows, FRICTION, 0.1), 0.01, 0.01)
+    run = _simulate(pile(rows, FRICTION, 0.1), 0.01, 0.01)
     while len(run.good_steps) < steps and not run.failed and time.perf_counter() - started < budget:
         run = run.resume(duration=0.01 * min(CHUNK, steps - len(run.good_steps)))
     taken = run.good_steps[steps // 4 :]
     complete = len(run.good_steps) == steps
     return {
-        "discs": rows * (rows + 1) // 2,
+        "discs": count(rows),
         "steps": len(run.good_steps),
         "milliseconds": 1e3 * float(np.median(taken["wall_time"])) if complete else np.nan,
         "first_seconds": float(run.steps["wall_time"][0]),

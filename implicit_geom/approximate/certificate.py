@@ -39,20 +39,41 @@ def pyramid_residual(
     s = np.where(kept, p_f, 0.0) / (np.where(kept, laws.e, 1.0) * m_c[:, None])
     w = laws.e * slip
     radius = laws.mu * np.maximum(c["p_n"] / m_c, 0.0)
-    phase = np.zeros(len(c))
-    if stepper.aligned:
-        before = laws.e * _slip_before(motion, c)
-        phase = np.arctan2(before[:, 1], before[:, 0])
-    corners = phase[:, None] + 2 * np.pi * np.arange(k) / k
+    corners = _corners(motion, c, laws, stepper)
     sides = corners + np.pi / k
     # gauge of the double pyramid over a regular polygon of circumradius one
     across = s[:, 0, None] * np.cos(sides) + s[:, 1, None] * np.sin(sides)
     gauge = np.max(across, axis=1) / np.cos(np.pi / k) + np.abs(s[:, 2])
     outside = np.maximum(gauge - radius, 0.0)
-    along = w[:, 0, None] * np.cos(corners) + w[:, 1, None] * np.sin(corners)
-    fastest = np.maximum(np.max(-along, axis=1), np.abs(w[:, 2]))
+    fastest = _fastest(w, corners)
     missing = np.abs(radius * fastest + dot(s, w)) / np.maximum(np.maximum(radius, fastest), 1e-300)
     return np.asarray(np.maximum(outside, missing))
+
+
+def separation(motion: Motion, c: np.ndarray, laws: Any, slip: np.ndarray, stepper: Stepper) -> np.ndarray:
+    """(C,) m/s: mu Lambda, at which LCP2 lets a pressing contact open [AH02, eq. 12 with Gamma = 0]."""
+    if stepper.relaxation != "LCP2":
+        return np.zeros(len(c))
+    w = laws.e * slip
+    speed = np.abs(w[:, 0])
+    if motion.model.dim == 3:
+        speed = _fastest(w, _corners(motion, c, laws, stepper))
+    return np.asarray(laws.mu * speed)
+
+
+def _corners(motion: Motion, c: np.ndarray, laws: Any, stepper: Stepper) -> np.ndarray:
+    """(C, k) angles of the pyramids' corners from t."""
+    phase = np.zeros(len(c))
+    if stepper.aligned:
+        before = laws.e * _slip_before(motion, c)
+        phase = np.arctan2(before[:, 1], before[:, 0])
+    return np.asarray(phase[:, None] + 2 * np.pi * np.arange(stepper.directions) / stepper.directions)
+
+
+def _fastest(w: np.ndarray, corners: np.ndarray) -> np.ndarray:
+    """(C,) max_j(-d_j . w)."""
+    along = w[:, 0, None] * np.cos(corners) + w[:, 1, None] * np.sin(corners)
+    return np.asarray(np.maximum(np.max(-along, axis=1), np.abs(w[:, 2])))
 
 
 def _slip_before(motion: Motion, c: np.ndarray) -> np.ndarray:

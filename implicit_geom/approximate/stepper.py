@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from implicit_geom.approximate.records import records
+from implicit_geom.approximate.relaxed_step import RelaxedStep
 from implicit_geom.approximate.step import Key, Outcome, Step
 from implicit_geom.errors import SceneError, SimulationError
 from implicit_geom.model import Model, State
@@ -32,7 +33,8 @@ class ApproximateStepper:
                     "set it to 0, or take implicit-euler or implicit-rattle"
                 )
         self.model, self.stepper, self.tolerance = model, stepper, tolerance
-        self.problem = Step(model, stepper, tolerance)
+        kind = RelaxedStep if stepper.scheme == "anitescu-hart" else Step
+        self.problem = kind(model, stepper, tolerance)
         self.warm: dict[Key, np.ndarray] = {}  # impulses of the last step, of contacts that pressed
         self.last: float = 0.0  # its length
 

@@ -10,16 +10,23 @@ such as those of frictional contact; another covering vector is tried before a r
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
+from implicit_geom.lcp import semismooth
 from implicit_geom.lcp.solution import Problem, Solution, certified, on_basis, sharpened
 
 PIVOT = 1e-9  # entries of the entering column below this part of its largest are zero
-TIE = 1e-11  # basic values this close to leaving together, over the size of the problem, tie
+ALIKE = 1e-7  # entries of the inverse, over the largest of the rows compared, that are equal
 DRIFT = 1e-10  # error of the basic solution, over the size of the problem, that calls for a new inverse
 CHECK = 25  # pivots between looks at the drift
-LARGE = 200  # unknowns from which updates are done in place by BLAS
-COVERINGS = 3
+NEWTON_STEPS = 10
+LARGE = 300  # unknowns from which updates are done in place by BLAS
+# Attempts: a number that makes the covering vector, and how close values are that leave the basis together,
+# over the size of the problem. Wider ties keep large problems from cycling, and leave errors of their size.
+ATTEMPTS = ((0.6180339887498949, 1e-12), (0.4142135623730951, 1e-11), (0.7320508075688772, 1e-10))
+NEARLY = 1e-6  # error from which Newton's method finishes
 
 RAY, LIMIT, SINGULAR = "secondary ray", "iteration limit", "singular basis"
 
@@ -37,27 +44,39 @@ def solve(problem: Problem, z0: np.ndarray | None, limit: int | None = None) -> 
                 return found
     limit = 50 * n + 100 if limit is None else limit
     total = 0
-    for attempt in range(COVERINGS):
-        path = Path(problem, _covering(n, attempt))
+    for generic, tie in ATTEMPTS:
+        path = Path(problem, covering(n, generic), tie)
         reason = path.follow(limit - total)
         total += path.pivots
         found = path.solution(total, reason)
+        if not found.converged and found.error < NEARLY:
+            found = _sharper(problem, found)
         if found.converged or reason == LIMIT:
             break
     return found
 
 
-def _covering(n: int, attempt: int) -> np.ndarray:
-    return np.ones(n) if attempt == 0 else np.random.default_rng(attempt).uniform(0.5, 2.0, n)
+def _sharper(problem: Problem, found: Solution) -> Solution:
+    """The solution near one that rounding has spoilt."""
+    newton = semismooth.solve(problem, found.z / problem.scale, NEWTON_STEPS)
+    if not newton.converged:
+        return found
+    return replace(newton, iterations=found.iterations + newton.iterations)
+
+
+def covering(n: int, generic: float) -> np.ndarray:
+    """Entries in no simple relation: equal ones make ties of all that is equal in a pile."""
+    return 0.5 + (np.arange(1, n + 1) * generic) % 1.0
 
 
 class Path:
     """Bases along the path. Variables: w_i is i, z_i is n + i, z_0 is 2 n."""
 
-    def __init__(self, problem: Problem, covering: np.ndarray) -> None:
+    def __init__(self, problem: Problem, covering: np.ndarray, tie: float) -> None:
         n = problem.n
         self.problem, self.n = problem, n
         self.covering = covering
+        self.tie = tie * problem.size
         self.basis = np.arange(n)
         self.inverse = np.eye(n, order="F") if n >= LARGE else np.eye(n)
         self.x = problem.q.copy()
@@ -68,7 +87,7 @@ class Path:
         n, top = self.n, 2 * self.n
         ratio = self.x / self.covering
         # the lexicographic minimum: of equal rows of the identity the last is the smallest
-        row = int(np.flatnonzero(ratio <= ratio.min() + TIE * self.problem.size)[-1])
+        row = int(np.flatnonzero(ratio <= ratio.min() + self.tie)[-1])
         column, entering, fresh = -self.covering, top, True
         while True:
             if self.pivots >= limit:
@@ -118,7 +137,7 @@ class Path:
         chosen = column[rows]
         values = np.maximum(self.x[rows], 0.0)
         smallest = (values / chosen).min()
-        rows = rows[values - smallest * chosen <= TIE * self.problem.size]
+        rows = rows[values - smallest * chosen <= self.tie]
         if rows.size == 1:
             return int(rows[0])
         last = rows[self.basis[rows] == 2 * self.n]
@@ -129,12 +148,12 @@ class Path:
     def _smallest_row(self, rows: np.ndarray, column: np.ndarray) -> int:
         ratios = self.inverse[rows] / column[rows, None]
         while rows.size > 1:
-            spread = ratios.max(axis=0) - ratios.min(axis=0)
-            differs = spread > TIE * max(1.0, float(abs(ratios).max()))
+            alike = ALIKE * float(abs(ratios).max())
+            differs = ratios.max(axis=0) - ratios.min(axis=0) > alike
             place = int(differs.argmax())
             if not differs[place]:
                 return int(rows[column[rows].argmax()])
-            keep = ratios[:, place] <= ratios[:, place].min() + 0.5 * TIE
+            keep = ratios[:, place] <= ratios[:, place].min() + alike
             rows, ratios = rows[keep], ratios[keep][:, place + 1 :]
             if ratios.shape[1] == 0:
                 break

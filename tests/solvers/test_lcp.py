@@ -9,7 +9,7 @@ from lcp_problems import PROBLEMS, UNSOLVABLE, Lcp
 
 from implicit_geom.errors import SceneError
 from implicit_geom.lcp import SOLVERS, lemke, solve
-from implicit_geom.lcp.solution import Problem
+from implicit_geom.lcp.solution import Problem, certified
 
 
 def violation(problem: Lcp, z: np.ndarray) -> float:
@@ -82,17 +82,46 @@ def test_the_limit_is_kept_and_reported() -> None:
     assert (found.converged, found.iterations, found.reason) == (False, 5, lemke.LIMIT)
 
 
-def test_a_drifted_inverse_is_made_anew() -> None:
-    """An inverse that is spoilt on the way is noticed, and the solution is found all the same."""
-    problem = PROBLEMS["P, 60"]
-    path = lemke.Path(Problem(problem.M, problem.q), np.ones(60))
+def test_a_problem_on_which_a_plain_rule_for_ties_cycles(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kostreva's problem, covered by ones: the first of equal rows cycles, the lexicographic one ends."""
+    cyclic = Problem(np.array([[1.0, 2, 0], [0, 1, 2], [2, 0, 1]]), -np.ones(3))
+    assert lemke.Path(cyclic, np.ones(3), 1e-12).follow(50) == ""
+    monkeypatch.setattr(lemke.Path, "_smallest_row", lambda _, rows, column: int(rows[0]))
+    assert lemke.Path(cyclic, np.ones(3), 1e-12).follow(50) == lemke.LIMIT
+
+
+def test_a_drifted_inverse_is_made_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spoilt after ten pivots, the inverse is noticed at the next look and the path ends in the solution."""
+    problem = Problem(PROBLEMS["P, 60"].M, PROBLEMS["P, 60"].q)
+    pivot = lemke.Path._pivot
+
+    def spoilt(path: lemke.Path, row: int, column: np.ndarray, entering: int) -> None:
+        pivot(path, row, column, entering)
+        if path.pivots == 10:
+            path.inverse += 1e-6
+            path.x += 1e-7
+
+    monkeypatch.setattr(lemke.Path, "_pivot", spoilt)
+    path = lemke.Path(problem, lemke.covering(60, 0.618), 1e-12)
     assert path.follow(20) == lemke.LIMIT
-    assert path.drift() < 1e-12
-    path.inverse += 1e-6
-    path.x += 1e-6
     assert path.drift() > lemke.DRIFT
-    assert path.refresh()
-    assert path.drift() < 1e-12
+    path = lemke.Path(problem, lemke.covering(60, 0.618), 1e-12)
+    assert path.follow(1000) == ""
+    assert path.pivots > lemke.CHECK
+    assert path.drift() < 1e-13
+
+
+@pytest.mark.parametrize(
+    ("z", "named"),
+    [([1.0, 1.0], "complementarity"), ([0.0, 0.5], "smallest_w"), ([-0.5, 1.0], "smallest_z")],
+)
+def test_what_breaks_one_law_is_no_solution(z: list[float], named: str) -> None:
+    """z = (0, 1) solves w = z + (1, -1); each of these breaks one law and is seen by the number named."""
+    problem = Problem(np.eye(2), np.array([1.0, -1.0]))
+    assert certified(problem, np.array([0.0, 1.0]), 0, "").converged
+    found = certified(problem, np.array(z), 0, "no")
+    assert (found.converged, found.reason) == (False, "no")
+    assert abs(getattr(found, named)) > 0.1
 
 
 @pytest.mark.parametrize(
