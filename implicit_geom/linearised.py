@@ -28,6 +28,7 @@ class Frozen:
         self.rows, self.momentum = rows.copy(), momentum.copy()
         self.nu = z[:moving].copy()
         m = problem.model
+        self.speed = float(problem.bodies.speed.max(initial=0.0))
         root = np.sqrt(m.mass[m.moving]) * problem.bodies.speed[m.moving]
         self.heaviest = float(np.sqrt(m.mass[m.moving].max()))
         self.weight = np.repeat(root, nv)  # makes f the square root of an energy

@@ -31,6 +31,7 @@ from implicit_geom.problem import StepProblem
 
 LINE = 6  # halvings of a step
 ARMIJO = 1e-3
+EXACT = 1e-14  # residual of the momentum over the speed scale that is left by a round
 
 
 @dataclass(frozen=True)
@@ -45,11 +46,12 @@ class Effort:
     largest: float = 1e3
     easy: int = 4  # Newton steps of a round after which eps falls
     steps: int = 12  # Newton steps of a round
+    inexact: float = 0.0  # momentum that a round may leave, over the residual of the contact laws before it
 
 
 INSIDE = Effort(rounds=12)
-SLOW = Effort(eps=0.1, rounds=80)
-AGAIN = Effort(eps=0.1, rounds=120, fall=0.3)
+SLOW = Effort(eps=0.1, rounds=80, inexact=1e-2)
+AGAIN = Effort(eps=0.1, rounds=120, fall=0.3, inexact=1e-2)
 COLD = (
     Effort(0.3, 250, 0.5),
     Effort(0.3, 250, 0.7),
@@ -59,13 +61,15 @@ COLD = (
 MANY = 8  # contacts that make rounds worth while
 HOPELESS = 2e-3  # residual of a linearised step, over the speed scale, that is not worth another
 ROUGH, FINE = 1e-4, 1e-12  # residual over the speed scale that ends the first linearised step, and the others
+FAR = 1e-3  # residual over the speed scale from which another start may be better
+BETTER = 1e-2  # its residual over that of what is known
 STUCK = 0.9  # of the residual that is left by a round that got nowhere
 JAMMED = 0.1  # fall of eps then
 RELINEARISED = 8  # times that the geometry is linearised
 
 
 def one_round(
-    frozen: Frozen, anchor: Impulses, nu: np.ndarray, eps: float, effort: Effort
+    frozen: Frozen, anchor: Impulses, nu: np.ndarray, eps: float, effort: Effort, precision: float
 ) -> tuple[np.ndarray, Impulses, bool, int]:
     """Solve f(nu, proj(anchor - u / eps)) = 0 from nu; velocities, impulses, whether solved, Newton steps."""
 
@@ -79,7 +83,7 @@ def one_round(
     speed = float(np.linalg.norm(frozen.weight))
     # rounding: of the velocities, and of impulses that are differences of large numbers for small eps
     large = max([0.0, *(float(np.linalg.norm(a - b)) for a, b in zip(anchor, z, strict=True))])
-    good = 1e-14 * speed + 1e-16 * large * frozen.heaviest
+    good = precision * speed + 1e-16 * large * frozen.heaviest
     fair = max(1e-9 * speed, good)
     for k in range(effort.steps):
         if size <= good:
@@ -105,9 +109,11 @@ def make_rounds(
     """Rounds until the linearised step is solved to `tolerance`, m/s; the best found and how many steps."""
     eps, steps = effort.eps, 0
     best = (nu, P, np.inf)
+    r, speed = frozen.residual(P, frozen.u(nu)), frozen.speed
     for _ in range(effort.rounds):
         try:
-            there, found, solved, k = one_round(frozen, P, nu, eps, effort)
+            precision = max(EXACT, effort.inexact * min(r, best[2]) / speed)
+            there, found, solved, k = one_round(frozen, P, nu, eps, effort, precision)
         except RuntimeError:  # a singular matrix
             there, found, solved, k = nu, P, False, 1
         steps += k
@@ -147,13 +153,14 @@ def by_rounds(
 ) -> Solution:
     """Rounds with the geometry linearised again and again, each time followed by full Newton steps."""
     few = replace(options, full_steps=6)
-    speed = float(problem.bodies.speed.max(initial=0.0))
     history: list[float] = []
     steps, last = 0, np.inf
     for k in range(RELINEARISED):
         frozen = Frozen(problem, z, stiff=k > 0)
+        speed = frozen.speed
         # (the first linearisation is worth a few digits only)
-        nu, P, r, more = make_rounds(frozen, *begin(frozen), effort, (FINE if k else ROUGH) * speed)
+        start = begin(frozen) if k == 0 else _closer(frozen)
+        nu, P, r, more = make_rounds(frozen, *start, effort, (FINE if k else ROUGH) * speed)
         steps += more
         if not r < HOPELESS * speed:
             break
@@ -166,8 +173,18 @@ def by_rounds(
         measure = found.history[0]
         if k > 2 and measure > 0.5 * last:
             break
-        last, effort, begin = measure, AGAIN, as_they_are
+        last, effort = measure, AGAIN
     return Solution(z, False, steps, history)
+
+
+def _closer(frozen: Frozen) -> tuple[np.ndarray, Impulses]:
+    """What is known, or a point of the interior method that is far better."""
+    known = as_they_are(frozen)
+    far = frozen.residual(known[1], frozen.u(known[0]))
+    if far < FAR * frozen.speed:
+        return known
+    nu, P = interior(frozen, lifted=False)
+    return (nu, P) if frozen.residual(P, frozen.u(nu)) < BETTER * far else known
 
 
 def ways(problem: StepProblem, z: np.ndarray, options: NewtonOptions) -> Iterator[Callable[[], Solution]]:
