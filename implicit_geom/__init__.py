@@ -8,31 +8,43 @@
 SI units, z up (y up in the plane), quaternions w, x, y, z.
 """
 
+from implicit_geom.advice import Advice, advise
+from implicit_geom.attribution import Attribution, attribution
 from implicit_geom.batch import Batch, simulate_batch
+from implicit_geom.comparison import Comparison, compare
 from implicit_geom.distance import distance
 from implicit_geom.errors import SceneError, SimulationError, StepFailed
 from implicit_geom.replay import replay
 from implicit_geom.scene import Scene
 from implicit_geom.scenefile import read_scene
 from implicit_geom.simulate import simulate
+from implicit_geom.sweeps import Sweep, sweep
 from implicit_geom.switches import Stepper
 from implicit_geom.trajectory import Trajectory
 from implicit_geom.version import __version__
 from shapes.errors import ShapeError
 
 __all__ = [
+    "Advice",
+    "Attribution",
     "Batch",
+    "Comparison",
     "Scene",
     "SceneError",
     "ShapeError",
     "SimulationError",
     "StepFailed",
     "Stepper",
+    "Sweep",
     "Trajectory",
     "__version__",
+    "advise",
+    "attribution",
+    "compare",
     "distance",
     "read_scene",
     "replay",
     "simulate",
     "simulate_batch",
+    "sweep",
 ]

@@ -8,7 +8,7 @@ import traceback
 from collections.abc import Sequence
 from typing import NoReturn
 
-from implicit_geom.commands import bench, demo, reproduce, run
+from implicit_geom.commands import advise, bench, compare, demo, reproduce, run, sweep
 from implicit_geom.errors import SceneError
 from implicit_geom.version import __version__
 from shapes.errors import ShapeError
@@ -31,7 +31,7 @@ def parser() -> argparse.ArgumentParser:
     debug = argparse.ArgumentParser(add_help=False)
     debug.add_argument("--debug", action="store_true", help="show the traceback of an error")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=_Parser)
-    for command in (demo, run, reproduce, bench):
+    for command in (demo, run, compare, advise, sweep, reproduce, bench):
         command.add(commands, debug)
     return top
 

@@ -12,8 +12,8 @@ Progress = bool | Callable[[float], object] | None
 
 
 @contextmanager
-def reporting(progress: Progress, total: int) -> Iterator[Callable[[int], None]]:
-    """A function to call with the number of steps done; None shows a bar only on a terminal."""
+def reporting(progress: Progress, total: int, unit: str = "step") -> Iterator[Callable[[int], None]]:
+    """A function to call with the number of units done; None shows a bar only on a terminal."""
     if progress is None:
         progress = sys.stderr.isatty()
     if callable(progress):
@@ -22,7 +22,7 @@ def reporting(progress: Progress, total: int) -> Iterator[Callable[[int], None]]
     elif progress is True:
         from tqdm import tqdm
 
-        with tqdm(total=total, unit="step", file=sys.stderr) as bar:
+        with tqdm(total=total, unit=unit, file=sys.stderr) as bar:
             yield lambda done: _ignore(bar.update(done - bar.n))
     elif progress is False:
         yield _ignore

@@ -60,6 +60,16 @@ def read_scene(source: str | Path | dict[str, Any]) -> tuple[Scene, dict[str, An
         raise type(error)(f"{source}: {error}") from None
 
 
+def scene_of(source: Any, options: dict[str, Any]) -> tuple[Scene, dict[str, Any]]:
+    """A scene, or that of a scene file, and options: those given before those of the file."""
+    if isinstance(source, str | Path):
+        source, own = read_scene(source)
+        options = {**own, **{name: value for name, value in options.items() if value is not None}}
+    if not isinstance(source, Scene):
+        raise SceneError(f"scene = {source!r} must be a Scene, or the path of a scene file")
+    return source, options
+
+
 def to_dict(scene: Scene) -> dict[str, Any]:
     """The scene as a scene file's structure; reading it back gives the same scene to the last bit."""
     bodies = {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -24,22 +24,34 @@ def variants(scene: Scene, values: Mapping[str, Any]) -> list[Scene]:
     count = _count(values)
     if not scene.constant_loads:
         raise SceneError("scene: loads that are functions of time cannot be part of a batch; use simulate")
-    plain = to_dict(scene)
-    for name in {path.split(".")[1] for path in values if path.startswith("bodies.")}:
-        _forget_derived(scene, plain, name)
-    for path in values:
-        _find(plain, path)
+    plain = template(scene, values)
     out = []
     for i in range(count):
-        changed = copy.deepcopy(plain)
-        for path, array in values.items():
-            table, key = _find(changed, path)
-            table[key] = np.asarray(array)[i].tolist()
+        row = {path: np.asarray(array)[i].tolist() for path, array in values.items()}
         try:
-            out.append(read_scene(changed)[0])
+            out.append(read_scene(placed(plain, row))[0])
         except ValueError as error:
             raise type(error)(f"values, row {i}: {error}") from None
     return out
+
+
+def template(scene: Scene, paths: Iterable[str]) -> dict[str, Any]:
+    """The scene file's structure in which these fields may be set; an unknown one is an error."""
+    plain, paths = to_dict(scene), list(paths)
+    for name in {path.split(".")[1] for path in paths if path.startswith("bodies.") and path.count(".") > 1}:
+        _forget_derived(scene, plain, name)
+    for path in paths:
+        _find(plain, path)
+    return plain
+
+
+def placed(plain: dict[str, Any], row: Mapping[str, Any]) -> dict[str, Any]:
+    """A copy of a scene file's structure with other values in some of its fields."""
+    changed = copy.deepcopy(plain)
+    for path, value in row.items():
+        table, key = _find(changed, path)
+        table[key] = value
+    return changed
 
 
 def _count(values: Mapping[str, Any]) -> int:

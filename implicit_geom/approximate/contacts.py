@@ -115,6 +115,30 @@ def cross(r: np.ndarray, f: np.ndarray) -> np.ndarray:
     return (r[:, 0] * f[:, 1] - r[:, 1] * f[:, 0])[:, None]
 
 
+def stacked(parts: list[Contacts]) -> Contacts:
+    """All rows of several sets of contacts, one after the other."""
+    return Contacts(*(np.concatenate([getattr(p, name) for p in parts]) for name in NAMES))
+
+
+def joined(parts: list[Contacts], dim: int) -> Contacts:
+    """All contacts, in the order of their pairs and features."""
+    parts = [p for p in parts if len(p)]
+    if len(parts) < 2:
+        return parts[0] if parts else none(dim)
+    c = stacked(parts)
+    return c.take(np.lexsort((c.feature, c.pair)))
+
+
+def none(dim: int) -> Contacts:
+    """No contacts."""
+    whole, number, vector = np.zeros(0, int), np.zeros(0), np.zeros((0, dim))
+    e, planes = np.zeros((0, 1 if dim == 2 else 3)), np.zeros((0, dim + 1))
+    frame = (vector, vector, vector)  # normal, tangent, binormal
+    return Contacts(
+        whole, whole, whole, whole, vector, vector, *frame, number, number, e, whole, vector, planes
+    )
+
+
 class PairLaws:
     """Bodies and friction of pairs by their numbers, as arrays."""
 

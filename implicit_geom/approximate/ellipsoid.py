@@ -13,12 +13,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from implicit_geom.newton import NewtonOptions, solve
+from implicit_geom.newton import NewtonOptions
 
 # Sticking contacts may share their friction in many ways: a diagonal makes each step the shortest such one;
 # smaller ones leave it to rounding.
 SHIFT = 1e-8
-SWEEPS = 500
 OPTIONS = NewtonOptions(full_steps=20, damped_steps=40)
 
 
@@ -46,6 +45,7 @@ class Ellipsoids:
         self.m_c = 1 / largest
         self.A = A * np.repeat(self.m_c, c)  # velocities from P and S
         self.q = scaled * rates.ravel()
+        self.rho = 1.0  # what a slip counts for against an impulse; the solutions are the same for any
         size = n * c
         self.shift = np.full(size, SHIFT)
         self.proximal = np.ones(size)
@@ -54,7 +54,7 @@ class Ellipsoids:
     def _parts(self, z: np.ndarray) -> tuple[np.ndarray, ...]:
         w = (self.A @ z + self.q).reshape(self.n, self.c)
         x = z.reshape(self.n, self.c)
-        y = x[:, 1:] - w[:, 1:]
+        y = x[:, 1:] - self.rho * w[:, 1:]
         radius = self.mu * np.maximum(x[:, 0], 0.0)
         norm = np.sqrt(np.maximum(np.sum(y * y, axis=1), 1e-300))
         return x, w, y, radius, norm
@@ -78,7 +78,7 @@ class Ellipsoids:
         unit = np.zeros((n, c - 1, n * c))
         for k in range(c - 1):
             unit[own, k, own * c + 1 + k] = 1.0
-        dy = unit - A[:, 1:]
+        dy = unit - self.rho * A[:, 1:]
         inside = norm <= radius
         u = y / norm[:, None]
         # derivative of radius u: u d(radius) + radius / norm (I - u u^T) dy
@@ -104,40 +104,3 @@ class Ellipsoids:
         x = z.reshape(self.n, self.c)
         closed = x[:, 0] > (self.A @ z + self.q).reshape(self.n, self.c)[:, 0]
         return np.where(closed[:, None], self.m_c[:, None] * self.E * x, 0.0)
-
-    def swept(self, z: np.ndarray) -> np.ndarray:
-        """After sweeps of projections, contact by contact: slow, and close to a solution if there is one."""
-        z, c = z.copy(), self.c
-        for _ in range(SWEEPS):
-            before = z.copy()
-            for i in range(self.n):
-                rows = slice(i * c, i * c + c)
-                x = z[rows] - (self.A[rows] @ z + self.q[rows])
-                x[0] = max(x[0], 0.0)
-                norm = float(np.sqrt(x[1:] @ x[1:]))
-                radius = self.mu[i] * x[0]
-                if norm > radius:
-                    x[1:] *= radius / norm
-                z[rows] = x
-            if np.max(np.abs(z - before)) <= self.tolerance[0]:
-                break
-        return z
-
-
-def solve_ellipsoids(
-    system: Ellipsoids, start: np.ndarray, sweep: bool
-) -> tuple[np.ndarray | None, int, list[list[float]]]:
-    """Impulses (n, c) or None, iterations, and the histories of all attempts.
-
-    From the impulses `start`, and with `sweep` once more after some sweeps.
-    """
-    histories: list[list[float]] = []
-    iterations = 0
-    z0 = system.unknowns(start)
-    for z in (z0, None) if sweep else (z0,):
-        found = solve(system, system.swept(z0) if z is None else z, OPTIONS)
-        histories.append(found.history)
-        iterations += found.iterations
-        if found.converged:
-            return system.impulses(found.z), iterations, histories
-    return None, iterations, histories

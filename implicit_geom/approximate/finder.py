@@ -7,19 +7,19 @@ other, against the side from which it is farthest. Polyhedra meet as `implicit_g
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
 
-from implicit_geom.approximate.contacts import ON_FIRST, ON_SECOND, SMOOTH, Contacts, PairLaws
+from implicit_geom.approximate.contacts import ON_SECOND, SMOOTH, Contacts, PairLaws, joined, none, stacked
 from implicit_geom.approximate.surfaces import HALFSPACE, POLYTOPE, ROUND, Surfaces
+from implicit_geom.approximate.vertices import Vertices, against_plane, polygons, world_plane
 from implicit_geom.distance import closest, track
 from implicit_geom.model import Model, State
 from implicit_geom.supports import Supports, spheres_that_meet
 
-# Row of a vertex contact before its geometry: pair, side, features, anchors, planes.
-Vertices = tuple[int, int, np.ndarray, np.ndarray, np.ndarray]
+__all__ = ["Finder", "Vertices", "none"]
+
 FEW = 256  # pairs that are quicker all looked at than found in a tree
 
 
@@ -56,9 +56,9 @@ class Finder:
         for k in np.flatnonzero(corners).tolist():
             i, j, pair, bound = int(first[k]), int(second[k]), int(near[k]), float(within[k])
             if one[k] == HALFSPACE:
-                vertices += self._against_plane(state, pair, i, j, bound)
+                vertices += against_plane(self.surfaces, state, pair, i, j, bound)
             elif self.model.dim == 2:
-                vertices += self._polygons(state, pair, i, j, bound)
+                vertices += polygons(self.surfaces, state, pair, i, j, bound)
             else:
                 from implicit_geom.approximate.hulls import meet
 
@@ -68,13 +68,13 @@ class Finder:
         if smooth.size:
             c = self._smooth(state, smooth)
             found.append(c.take(np.flatnonzero(c.gap < within[~corners])))
-        return _joined(found, self.model.dim)
+        return joined(found, self.model.dim)
 
     def _on_plane(self, state: State, pair: int, i: int, j: int, bound: float) -> Contacts:
         """Vertices of polytope j over half-space i: what one body on the ground needs, without detours."""
         V, R, x = self.surfaces.vertices[j], state.R[j], state.x
         plane = self.surfaces.planes[i][0]
-        n, offset = self._world_plane(state, i, plane)
+        n, offset = world_plane(state, i, plane)
         below = offset - float(n @ x[j])
         height = V @ (n @ R)
         near = np.flatnonzero(height < bound + below)
@@ -114,7 +114,7 @@ class Finder:
         corners = np.flatnonzero(contacts.side != SMOOTH)
         parts = [self._placed(state, contacts.take(corners)), fresh]
         order = np.argsort(np.concatenate([corners, smooth]))
-        return _stacked(parts).take(order)
+        return stacked(parts).take(order)
 
     # ---- which pairs
 
@@ -132,50 +132,13 @@ class Finder:
             moving = np.zeros(len(state.x), bool)
             moving[self.model.moving] = True
             kept = moving[i] | moving[j]
-            numbers = np.sort(pairs.number(i[kept], j[kept]))
+            numbers = np.sort(pairs.number(*self.model.pieces.of_pairs(i[kept], j[kept])))
         first, second, _ = self.laws.of(numbers)
         apart = np.sum((state.x[second] - state.x[first]) ** 2, axis=1)
         bound = s.reach[first] + s.reach[second] + travel[first] + travel[second]
         return numbers[apart <= bound**2] if numbers.size > 1 else numbers
 
     # ---- vertices
-
-    def _against_plane(self, state: State, pair: int, i: int, j: int, bound: float) -> list[Vertices]:
-        """Vertices of polytope j above half-space i by less than `bound`."""
-        n, offset = self._world_plane(state, i, self.surfaces.planes[i][0])
-        V = self.surfaces.vertices[j]
-        height = V @ (state.R[j].T @ n)
-        near = np.flatnonzero(height < bound + offset - n @ state.x[j])
-        if not near.size:
-            return []
-        return [
-            (
-                pair,
-                ON_SECOND,
-                near,
-                V[near],
-                np.broadcast_to(self.surfaces.planes[i], (near.size, n.size + 1)),
-            )
-        ]
-
-    def _polygons(self, state: State, pair: int, i: int, j: int, bound: float) -> list[Vertices]:
-        """Vertices of polygon j that are near polygon i, and the other way round."""
-        s, out = self.surfaces, []
-        for side, one, two, count in ((ON_SECOND, i, j, 0), (ON_FIRST, j, i, len(s.vertices[j]))):
-            # vertices of `two` in the axes of `one`
-            turn = state.R[one].T
-            points = s.vertices[two] @ (turn @ state.R[two]).T + turn @ (state.x[two] - state.x[one])
-            planes = s.planes[one]
-            above = points @ planes[:, :-1].T - planes[:, -1]
-            face = np.argmax(above, axis=1)
-            near = np.flatnonzero(above[np.arange(len(face)), face] < bound)
-            if near.size:
-                out.append((pair, side, near + count, s.vertices[two][near], planes[face[near]]))
-        return out
-
-    def _world_plane(self, state: State, body: int, plane: np.ndarray) -> tuple[np.ndarray, float]:
-        n = state.R[body] @ plane[:-1]
-        return n, float(plane[-1] + n @ state.x[body])
 
     def _from_vertices(self, state: State, rows: list[Vertices]) -> Contacts:
         """Contacts of vertices and planes, placed."""
@@ -279,30 +242,3 @@ class Finder:
             if last is not None and abs(last @ n[k]) < 0.9:
                 axes[k] = last
         return self.laws.tangents(state, self.laws.of(pairs)[2], n, axes)
-
-
-def _stacked(parts: Iterable[Contacts]) -> Contacts:
-    parts = list(parts)
-    names = Contacts.__dataclass_fields__
-    return Contacts(*(np.concatenate([getattr(p, name) for p in parts]) for name in names))
-
-
-def _joined(parts: list[Contacts], dim: int) -> Contacts:
-    """All contacts, in the order of their pairs and features."""
-    parts = [p for p in parts if len(p)]
-    if not parts:
-        return none(dim)
-    if len(parts) == 1:
-        return parts[0]
-    c = _stacked(parts)
-    return c.take(np.lexsort((c.feature, c.pair)))
-
-
-def none(dim: int) -> Contacts:
-    """No contacts."""
-    whole, number, vector = np.zeros(0, int), np.zeros(0), np.zeros((0, dim))
-    e = np.zeros((0, 1 if dim == 2 else 3))
-    return Contacts(
-        whole, whole, whole, whole, vector, vector, vector, vector, vector, number, number, e,
-        whole, vector, np.zeros((0, dim + 1)),
-    )  # fmt: skip

@@ -14,6 +14,7 @@ import numpy as np
 
 from implicit_geom.approximate.contacts import ON_FIRST, ON_SECOND
 from implicit_geom.approximate.surfaces import Surfaces
+from implicit_geom.approximate.vertices import Vertices
 from implicit_geom.errors import SceneError
 from implicit_geom.model import State
 
@@ -21,8 +22,6 @@ ALIGNED = 1 - 1e-8  # cosine of the angle to a face's normal that counts as the 
 ON_PLANE = 1e-9  # distance of a vertex from its face's plane, over the body's size
 CROSSING = 1_000_000  # features from here on are points where edges cross
 PRECISION = 1e-10  # of coal's closest points
-
-Vertices = tuple[int, int, np.ndarray, np.ndarray, np.ndarray]
 
 
 def require_coal() -> Any:

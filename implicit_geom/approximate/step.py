@@ -22,10 +22,11 @@ import numpy as np
 
 from implicit_geom.approximate import pyramid
 from implicit_geom.approximate.contacts import Contacts
-from implicit_geom.approximate.ellipsoid import Ellipsoids, solve_ellipsoids
+from implicit_geom.approximate.ellipsoid import OPTIONS, Ellipsoids
 from implicit_geom.approximate.finder import Finder
 from implicit_geom.approximate.momentum import Momentum
 from implicit_geom.model import Model, State
+from implicit_geom.newton import solve
 from implicit_geom.switches import Stepper
 
 MARGIN = 1.5  # contacts are looked for within this much more than a step's expected motion
@@ -35,7 +36,10 @@ RELAXED = 20  # rounds after which the velocities go only half of the way
 GROWTH = 200  # times that violated contacts are added in a round
 VIOLATED = 1e-12  # rate of a gap below zero, over the speeds at hand, that counts as violated
 WIDER = 5  # times that contacts are looked for farther away
-START = 8  # directions of the pyramid from whose solution the ellipsoid is tried
+# How the friction ellipsoid is looked for: from the impulses of a pyramid of so many directions (none: from
+# the last ones), with a slip weighed so much. Vertices that wedge a body slip by next to nothing, and only
+# a large weight tells those that do from those that stick.
+WAYS = ((0, 1.0), (8, 1.0), (8, 1e4), (8, 1e6), (32, 1e3), (32, 1e4), (32, 1e6))
 
 Key = tuple[int, int]  # pair, feature
 
@@ -232,18 +236,23 @@ class Step:
         self, c: Contacts, G: np.ndarray, BW: np.ndarray, rates: np.ndarray, start: np.ndarray
     ) -> tuple[np.ndarray, float] | str:
         """Impulses with the friction ellipsoid: from the last ones, then from a pyramid's."""
-        system = Ellipsoids(G, BW, rates, c.mu, c.e, 1e-2 * self.tolerance * self.speed)
-        p, _, _ = solve_ellipsoids(system, start, sweep=False)
-        if p is None:
-            D = pyramid.directions(c, START, False, self.before)
-            none = np.zeros((len(c), c.e.shape[1]))
-            rough, *_ = pyramid.solve(pyramid.Pyramids(D, c.mu), G, BW, rates, start, none)
-            p, _, histories = solve_ellipsoids(system, start if rough is None else rough, sweep=True)
-            if p is None:
-                least = min(min(history) for history in histories)
-                return f"the friction of the contacts is not solved: {least:.2g} times the tolerance is left"
-        F = system.residual(system.unknowns(p), 0.0)
-        return p, float(np.max(np.abs(F), initial=0.0)) / self.speed
+        bound = 0.1 * self.tolerance * self.speed
+        system = Ellipsoids(G, BW, rates, c.mu, c.e, bound)
+        least, z, sides = np.inf, system.unknowns(start), 0
+        for count, rho in WAYS:
+            if count != sides:
+                D = pyramid.directions(c, count, False, self.before)
+                none = np.zeros((len(c), c.e.shape[1]))
+                rough, *_ = pyramid.solve(pyramid.Pyramids(D, c.mu), G, BW, rates, start, none)
+                z, sides = z if rough is None else system.unknowns(rough), count
+            system.rho = rho
+            found = solve(system, z, OPTIONS).z
+            system.rho = 1.0
+            left = float(np.abs(system.residual(found, 0.0)).max())
+            if left <= bound:
+                return system.impulses(found), left / self.speed
+            least = min(least, left / bound)
+        return f"the friction of the contacts is not solved: {least:.2g} times the tolerance is left"
 
 
 def _impulses(found: Outcome) -> dict[Key, np.ndarray]:

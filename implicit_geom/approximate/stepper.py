@@ -16,9 +16,11 @@ from implicit_geom.approximate.relaxed_step import RelaxedStep
 from implicit_geom.approximate.step import Key, Outcome, Step
 from implicit_geom.errors import SceneError, SimulationError
 from implicit_geom.model import Model, State
-from implicit_geom.steppers.base import MAX_HALVINGS, MAX_SOLVES
 from implicit_geom.steppers.solve import Attempt, Solve
 from implicit_geom.switches import VERTEX_SCHEMES, Stepper
+
+MAX_HALVINGS = 8  # rounds that do not settle in a 256th of the step will not do so in less
+MAX_SOLVES = 256
 
 
 class ApproximateStepper:

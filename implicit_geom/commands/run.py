@@ -10,6 +10,7 @@ from typing import Any
 from implicit_geom.errors import SceneError, StepFailed
 from implicit_geom.options import SimulationOptions
 from implicit_geom.replay import replay
+from implicit_geom.scene import Scene
 from implicit_geom.scenefile import read_scene
 from implicit_geom.simulate import simulate
 from implicit_geom.trajectory import Trajectory
@@ -78,13 +79,22 @@ def main(chosen: argparse.Namespace) -> int:
 def _options(chosen: argparse.Namespace, options: dict[str, Any], source: Path) -> dict[str, Any]:
     """The file's options under the command line's; a failed step is always raised, to be written down."""
     for name in ("step", "duration", "stepper"):
-        if getattr(chosen, name) is not None:
+        if getattr(chosen, name, None) is not None:
             options[name] = getattr(chosen, name)
     for name in ("duration", "step"):
         if name not in options:
             raise SceneError(f"{source}: simulation.{name} is missing: add it, or give --{name}")
     SimulationOptions(**options)
     return {**options, "on_failure": "raise"}
+
+
+def scene_and_options(chosen: argparse.Namespace) -> tuple[Scene, dict[str, Any]]:
+    """The scene of a file and how to simulate it, without the stepper, for commands that choose it."""
+    source = Path(chosen.scene)
+    scene, options = read_scene(source)
+    options = _options(chosen, options, source)
+    kept = ("duration", "step", "tolerance", "friction_residual")
+    return scene, {name: options[name] for name in kept if name in options}
 
 
 def _replay(chosen: argparse.Namespace, source: Path) -> int:
