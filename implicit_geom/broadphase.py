@@ -33,6 +33,7 @@ class BroadPhase:
         self.reach = np.where(np.isfinite(model.reach), model.reach, 0.0)
         self.supports = Supports(model)
         self._bounded = np.isfinite(model.reach)  # (B,) bodies
+        self._alone = 0 if model.pairs.have_seams else ALONE  # (closest points of corners take long)
         self._all: np.ndarray | None = None
 
     def motion(self, v: np.ndarray, w: np.ndarray, h: float, pairs: np.ndarray) -> np.ndarray:
@@ -159,7 +160,7 @@ class BroadPhase:
         closed = np.array([pressed for _, pressed in ends.values()], bool)
         safe = closed & (motion <= np.minimum(thickness[i], thickness[j]) / 2)
         safe |= self.model.pairs.against_halfspaces(numbers)
-        if len(numbers) > ALONE:
+        if len(numbers) > self._alone:
             doubtful = np.flatnonzero(~safe)
             safe[doubtful] = self._kept_apart(start, nu, h, numbers[doubtful], closed[doubtful])
         for k in np.flatnonzero(~safe).tolist():
