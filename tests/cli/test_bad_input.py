@@ -38,7 +38,7 @@ CASES = {
     "surface that calls": (EGG, CALLS, "bodies.egg.shape"),
     "surface with attribute": (EGG, ATTRIBUTE, "bodies.egg.shape"),
     "unknown stepper": ("step = 0.01", 'step = 0.01\nstepper = "euler"', "stepper = 'euler'"),
-    "later stepper": ("step = 0.01", 'step = 0.01\nstepper = "anitescu-hart"', "not available yet"),
+    "later stepper": ("step = 0.01", 'step = 0.01\nstepper = "nguyen-trinkle"', "not available yet"),
     "negative step": ("step = 0.01", "step = -0.01", "step = -0.01"),
     "no step": ("step = 0.01", "", "simulation.step is missing"),
     "duration in words": ("duration = 0.2", 'duration = "long"', "duration = 'long'"),
