@@ -56,7 +56,7 @@ class ApproximateStepper:
                 state = outcome.end
                 continue
             self.recall(before)
-            history.append([])
+            history.append(list(self.problem.trace))
             if halvings == halved or len(solves) + len(parts) >= MAX_SOLVES:
                 self.recall(saved)
                 return Attempt([], outcome, history)

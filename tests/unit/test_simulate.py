@@ -63,7 +63,7 @@ def test_after_a_shortened_step_the_count_starts_anew() -> None:
         ({"tolerance": 2.0}, "tolerance = 2"),
         ({"stepper": "implicit-eulr"}, "did you mean 'implicit-euler'"),
         ({"stepper": "implicit-ratle"}, "did you mean 'implicit-rattle'"),
-        ({"stepper": "anitescu-hart"}, "not available yet; available: implicit-rattle"),
+        ({"stepper": "nguyen-trinkle"}, "not available yet; available: implicit-rattle"),
         ({"stepper": 3}, "stepper = 3"),
         ({"energy_guard": 0}, "energy_guard = 0"),
         ({"energy_guard": math.nan}, "energy_guard = nan"),
