@@ -117,9 +117,9 @@ def plot(tables: dict[str, Table]) -> dict[str, Any]:
         error.plot(t["mu"], t["paper_error"], "x", color="black", markersize=6, label="AH02, Table 1")
     error.set(xlabel=r"friction $\mu$", ylabel="normal velocity error, m/s", ylim=(-0.005, None))
     solved = t["LCP0_solved"] == 1
-    pivots.semilogy(t["mu"][solved], t["LCP0_pivots"][solved], "o", color=BLUE, label="solved")
-    pivots.semilogy(t["mu"][~solved], t["LCP0_pivots"][~solved], "x", color=RED, label="limit reached")
-    pivots.set(xlabel=r"friction $\mu$", ylabel="pivots of Lemke's method")
+    pivots.plot(t["mu"][solved], t["LCP0_pivots"][solved], "o", color=BLUE, label="solved")
+    pivots.plot(t["mu"][~solved], t["LCP0_pivots"][~solved], "x", color=RED, label="limit reached")
+    pivots.set(xlabel=r"friction $\mu$", ylabel="pivots of Lemke's method", ylim=(0, None))
     residual = pivots.twinx()
     residual.semilogy(t["mu"], np.maximum(t["true_residual"], 1e-16), "^--", color=GREY, linewidth=0.8)
     residual.set_ylabel("residual of implicit-euler, m/s", color=GREY)
@@ -128,5 +128,5 @@ def plot(tables: dict[str, Table]) -> dict[str, Any]:
     residual.spines["right"].set_visible(True)
     for axis, letter, title in zip(axes[0], "ab", ("residual error of LCP2", "LCP0 and the true problem")):
         label(axis, letter, title)
-        axis.legend(loc="best")
+        axis.legend(loc="lower right" if axis is pivots else "upper right")
     return {"table_1": figure}
