@@ -70,6 +70,7 @@ class Step:
         self.reach = np.where(np.isfinite(model.reach), model.reach, 1.0)
         self.pyramids = model.dim == 2 or stepper.friction == "pyramid"
         self.at_start = stepper.gap == "linearised" and stepper.wrench == "start"
+        self.trace: list[float] = []  # of a step: changes of the velocities, and the error of what failed
         self.once = self.at_start and self.momentum.linear
 
     def solve(
@@ -78,6 +79,7 @@ class Step:
         """The motion over h; a reason where there is none. `warm` holds the impulses of the last step."""
         self.momentum.prepare(state, h, impulse)
         self.state, self.h = state, h
+        self.trace = []
         self.before = np.concatenate([state.v, state.w], axis=1)
         pulled = np.sqrt((impulse[:, : self.model.dim] ** 2).sum(axis=1)) / self.model.mass
         fastest = self._fastest(self.before) + pulled
@@ -110,7 +112,7 @@ class Step:
     def _converge(self, travel: np.ndarray, warm: dict[Key, np.ndarray]) -> Outcome | str:
         state, finder = self.state, self.finder
         here = finder.contacts(state, travel)
-        nu, history = self.before, []
+        nu, history = self.before, self.trace
         bound = 0.1 * self.tolerance * self.speed
         for k in range(ROUNDS):
             there = None if self.at_start else state.advanced(nu, self.h)
@@ -224,6 +226,7 @@ class Step:
             slip = (G @ (u.ravel() + np.tensordot(start, BW, 2)))[:, 1:]
             p, _, error, why = pyramid.solve(pyramid.Pyramids(D, sub.mu), G, BW, rates, start, slip)
             if p is None:
+                self.trace.append(error)
                 return why
         else:
             found = self._ellipsoids(wrenches, G, BW, rates, start)
@@ -252,6 +255,7 @@ class Step:
             if left <= bound:
                 return system.impulses(found), left / self.speed
             least = min(least, left / bound)
+        self.trace.append(least)
         return f"the friction of the contacts is not solved: {least:.2g} times the tolerance is left"
 
 

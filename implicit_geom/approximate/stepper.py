@@ -39,6 +39,7 @@ class ApproximateStepper:
         self.problem = self._problem()
         self.warm: dict[Key, np.ndarray] = {}  # impulses of the last step, of contacts that pressed
         self.last: float = 0.0  # its length
+        self._constant = model.loads(0.0) if model.scene.constant_loads else None
 
     def _problem(self) -> Step:
         """What solves a step."""
@@ -69,7 +70,7 @@ class ApproximateStepper:
                 state = outcome.end
                 continue
             self.recall(before)
-            history.append([])
+            history.append(list(self.problem.trace))
             if halvings == halved or len(solves) + len(parts) >= MAX_SOLVES:
                 self.recall(saved)
                 return Attempt([], outcome, history)
@@ -80,7 +81,7 @@ class ApproximateStepper:
         scale = h / self.last if self.last else 1.0
         warm = {key: scale * p for key, p in self.warm.items()} if scale != 1 else self.warm
         try:
-            found = self.problem.solve(state, h, h * self.model.loads(state.time), warm)
+            found = self.problem.solve(state, h, h * self._loads(state.time), warm)
             if isinstance(found, str):
                 return found
             end = state.advanced(found.nu, h)
@@ -94,6 +95,10 @@ class ApproximateStepper:
         return Solve(
             state, end, h, found.nu, "euler", contacts, found.rounds, "converged", found.error,
         )  # fmt: skip
+
+    def _loads(self, time: float) -> np.ndarray:
+        """`Model.loads`, asked once where no load depends on time."""
+        return self.model.loads(time) if self._constant is None else self._constant
 
     def _crossed(self, found: Outcome, start: State, end: State) -> str:
         """Bodies that pass through each other within the step have changed sides: a reason."""

@@ -133,6 +133,7 @@ def test_unsolved_problem_fails_loudly(
         with pytest.raises(StepFailed, match="not solved") as failed:
             run(stack(), how)
     assert (len(calls) > 1) == (parts > 1)
+    assert failed.value.history[0][-1] == 1.0  # the error of the problem that was not solved
     failed.value.write(tmp_path / "step.json")
     assert replay(tmp_path / "step.json").solves
     recorded = failed.value.run
