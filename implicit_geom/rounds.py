@@ -60,7 +60,10 @@ COLD = (
 )
 MANY = 8  # contacts that make rounds worth while
 HOPELESS = 2e-3  # residual of a linearised step, over the speed scale, that is not worth another
-ROUGH, FINE = 1e-4, 1e-12  # residual over the speed scale that ends the first linearised step, and the others
+ROUGH, FINE = (
+    (1e-4, 1e-6),
+    1e-12,
+)  # residual over the speed scale that ends linearised steps: first ones, last
 FAR = 1e-3  # residual over the speed scale from which another start may be better
 BETTER = 1e-2  # its residual over that of what is known
 STUCK = 0.9  # of the residual that is left by a round that got nowhere
@@ -158,9 +161,10 @@ def by_rounds(
     for k in range(RELINEARISED):
         frozen = Frozen(problem, z, stiff=k > 0)
         speed = frozen.speed
-        # (the first linearisation is worth a few digits only)
+        # (the first linearisations are worth a few digits only)
         start = begin(frozen) if k == 0 else _closer(frozen)
-        nu, P, r, more = make_rounds(frozen, *start, effort, (FINE if k else ROUGH) * speed)
+        tolerance = ROUGH[k] if k < len(ROUGH) else FINE
+        nu, P, r, more = make_rounds(frozen, *start, effort, tolerance * speed)
         steps += more
         if not r < HOPELESS * speed:
             break
