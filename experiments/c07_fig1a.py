@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from experiments.check import Check, at_least, at_most
-from experiments.classical import law_checks, laws
 from experiments.figures import COLUMN, GREY, panels, paper
+from experiments.own_laws import law_checks, laws
 from experiments.rolling_polygon import implicit, rolled, step_limit
 
 TITLE = "C07 Fig. 1(a): kinetic energy of a rolling disc and of polygons stepped by an LCP"

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from experiments.check import Check, at_least, at_most
-from experiments.classical import law_checks, laws
 from experiments.figures import BLUE, GREEN, ORANGE, PAGE, PURPLE, RED, label, order_line, panels, paper
+from experiments.own_laws import law_checks, laws
 from experiments.regression import order
 from experiments.rolling_polygon import after_revolutions, exact_revolutions, implicit, rolled
 

@@ -13,8 +13,8 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from experiments.check import Check, at_most
-from experiments.classical import BOUNDS, laws
 from experiments.figures import BLUE, GREEN, PURPLE, RED
+from experiments.own_laws import BOUNDS, laws
 from implicit_geom import Scene, Stepper, Trajectory, simulate
 
 MODELS: dict[str, str | Stepper] = {
@@ -68,7 +68,7 @@ def starts(table: Table) -> str:
 
 
 def law_table(found: dict[str, Trajectory]) -> Table:
-    """`experiments.classical.laws` with the model and the start apart."""
+    """`experiments.own_laws.laws` with the model and the start apart."""
     table = laws(found)
     names = [name.rsplit(", ", 1) for name in table.pop("run").tolist()]
     return {"model": np.array([m for m, _ in names]), "start": np.array([int(k) for _, k in names]), **table}

@@ -5,22 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 import shapes
+from experiments.piles import pile as heap
 from implicit_geom import Scene, simulate
 from implicit_geom.model import Model, State
 from implicit_geom.problem import StepProblem
 from implicit_geom.steppers.euler import EulerStepper
 
-
-def heap(rows: int, mu: float) -> Scene:
-    """Discs of 3 m in a triangle that touch each other and the floor [AH02, section 4]."""
-    scene = Scene(dim=2)
-    scene.add("floor", shapes.halfplane((0, 1)), fixed=True)
-    for row in range(rows):
-        for k in range(rows - row):
-            place = (3.0 * (k + row / 2), 1.5 + row * 1.5 * np.sqrt(3))
-            scene.add(f"d{row}-{k}", shapes.disc(1.5), mass=1.0, position=place)
-    scene.friction(mu=mu)
-    return scene
+__all__ = ["fallen", "heap", "prepared"]
 
 
 def prepared(scene: Scene, h: float, state: State | None = None) -> tuple[StepProblem, np.ndarray]:
