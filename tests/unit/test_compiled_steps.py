@@ -50,14 +50,18 @@ CASES = {
     "ellipsoid on plane, rattle-4": Case(egg, options={"stepper": RATTLE_4}),
     "two ellipsoids, euler": Case(two_eggs, options={"stepper": EULER}),
     "two ellipsoids, rattle": Case(two_eggs),
-    # (three sticking contacts: their equations are singular, and no solution is known beyond its tolerance)
-    "sphere on fixed spheres": Case(on_spheres, steps=100, options={"tolerance": 1e-12}),
+    # (three sticking contacts: their equations are singular, no solution is known beyond its tolerance, and
+    # rounding, which differs between processors, decides how many steps end in compiled code: 75 to 85 of 100)
+    "sphere on fixed spheres": Case(on_spheres, steps=100, share=0.6, options={"tolerance": 1e-12}),
     "box lands": Case(
         lambda: on_ground(
             shapes.box(0.5, 0.3, 0.2), position=(0, 0, 0.7), orientation=TILTED, velocity=(1, 0, 0)
         ),
         steps=100,
         share=0.3,
+        options={
+            "tolerance": 1e-12
+        },  # (spinning flat, about to stop: its velocity is known to the tolerance)
     ),
     "cylinder lands": Case(
         lambda: on_ground(shapes.cylinder(0.3, 0.8), position=(0, 0, 0.7), orientation=TILTED),
