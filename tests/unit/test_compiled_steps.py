@@ -51,7 +51,7 @@ CASES = {
     "two ellipsoids, euler": Case(two_eggs, options={"stepper": EULER}),
     "two ellipsoids, rattle": Case(two_eggs),
     # (three sticking contacts: their equations are singular, no solution is known beyond its tolerance, and
-    # rounding, which differs between processors, decides how many steps end in compiled code: 75 to 85 of 100)
+    # rounding, which differs between processors, decides how many steps compiled code takes: 75 to 85 of 100)
     "sphere on fixed spheres": Case(on_spheres, steps=100, share=0.6, options={"tolerance": 1e-12}),
     "box lands": Case(
         lambda: on_ground(
