@@ -9,7 +9,7 @@ seen. `trial=1.0` runs all of it.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +72,7 @@ class Advice:
     duration: float
     trial_time: float
     reference: Reference
+    left_out: tuple[str, ...] = ()  # steppers that do not suit the scene
 
     @property
     def uncertainty(self) -> float:
@@ -117,8 +118,17 @@ class Advice:
                 f"judged on the first {self.trial_time:g} s of {self.duration:g} s: errors are carried over, "
                 "later events are not seen"
             )
+            if not len(self.reference.run.contacts):
+                lines.append("nothing touched in that time: give a larger trial (1.0 for all of the motion)")
+        if self.left_out:
+            lines.append(f"left out, as they do not suit the scene: {', '.join(self.left_out)}")
         best = self.choice
-        if best is None:
+        if best is None and self.uncertainty > self.tolerance:
+            lines.append(
+                f"no trial can be judged to {self.tolerance:g}: the reference itself is uncertain by more; "
+                "take a smaller step, or a larger tolerance"
+            )
+        elif best is None:
             lines.append(f"no trial meets the tolerance {self.tolerance:g}: take a smaller step")
         else:
             lines.append(f"advice: {best.stepper}, step = {best.step:g} s, for tolerance {self.tolerance:g}")
@@ -144,11 +154,14 @@ def advise(
     steppers   as in `compare`; the named ones and some composed ones if left out
     """
     tolerance, share = positive("tolerance", tolerance), positive("trial", trial)
-    if tolerance >= 1 or share > 1:
-        raise SceneError(f"tolerance = {tolerance:g} must be below 1, and trial = {share:g} not above 1")
+    if tolerance >= 1:
+        raise SceneError(f"tolerance = {tolerance:g} must be below 1: errors are relative")
+    if share > 1:
+        raise SceneError(f"trial = {share:g} must not be above 1, the whole duration")
     scene, given = scene_of(scene, {"duration": duration, "step": step})
     options = SimulationOptions(given.get("duration"), given.get("step"))  # type: ignore[arg-type]
-    chosen = chosen_steppers([*NAMED, *COMPOSED] if steppers is None else steppers)
+    default = steppers is None
+    chosen, left_out = chosen_steppers(scene, [*NAMED, *COMPOSED] if default else steppers, default)
     block = LADDER[0] * options.step
     time = min(math.ceil(share * options.duration / block - 1e-9) * block, options.duration)
     ladder = [factor * options.step for factor in LADDER if factor * options.step <= time]
@@ -156,7 +169,7 @@ def advise(
         # at 1/2 and 1/4 of the shortest step that is tried, so that all its times are there
         reference = best_run(scene, duration=time, step=4 * LADDER[-1] * options.step)
         done(1)
-        found = Advice((), tolerance, options.duration, time, reference)
+        found = Advice((), tolerance, options.duration, time, reference, tuple(left_out))
         trials: list[Trial] = []
         for count, stepper in enumerate(chosen.values(), 2):
             for h in ladder:
@@ -164,7 +177,7 @@ def advise(
                 if found.meets(trials[-1]):
                     break
             done(count)
-    return Advice(tuple(trials), tolerance, options.duration, time, reference)
+    return replace(found, trials=tuple(trials))
 
 
 def _try(scene: Scene, stepper: Stepper, h: float, asked: Advice) -> Trial:

@@ -11,12 +11,14 @@ from typing import Any
 import numpy as np
 
 from implicit_geom.errors import SceneError, SimulationError
-from implicit_geom.options import positive
+from implicit_geom.model import Model
+from implicit_geom.options import SimulationOptions, positive
 from implicit_geom.progress import Progress, reporting
 from implicit_geom.reference_run import Errors, Reference, best_run, given_run
 from implicit_geom.scene import Scene
 from implicit_geom.scenefile import scene_of
 from implicit_geom.simulate import simulate
+from implicit_geom.steppers import make_stepper
 from implicit_geom.switches import APPROXIMATE, NAMED, Stepper
 from implicit_geom.trajectory import Trajectory
 
@@ -62,9 +64,12 @@ class Comparison:
     `reference` is what they are measured against, with its own uncertainty; `found` the steppers by label.
     """
 
-    def __init__(self, found: list[Compared], reference: Reference, step: float) -> None:
+    def __init__(
+        self, found: list[Compared], reference: Reference, step: float, left_out: dict[str, str]
+    ) -> None:
         self.found = {compared.label: compared for compared in found}
         self.reference, self.step = reference, step
+        self.left_out = left_out  # named steppers that do not suit the scene, and why
 
     def __len__(self) -> int:
         return len(self.found)
@@ -97,7 +102,12 @@ class Comparison:
         own = self.reference
         uncertain = f"; uncertain by {own.energy_error:.2g} in energy, {own.position_error:.2g} m in position"
         known = uncertain if np.isfinite(own.energy_error) else ""
-        return "\n".join([*lines, f"reference: {own.words}{known}; errors are the largest on the way"])
+        lines.append(f"reference: {own.words}{known}")
+        lines.append(
+            "errors are the largest on the way, that of the energy over the energy at hand; "
+            "<: less than the reference is uncertain by"
+        )
+        return "\n".join([*lines, *(f"left out: {name}: {why}" for name, why in self.left_out.items())])
 
     def save(self, folder: str | Path) -> list[Path]:
         """Write comparison.csv and comparison.png (and attribution.csv of all sixteen); what was written."""
@@ -150,8 +160,8 @@ def compare(
 
     A stepper that fails, or refuses the scene, is a row that says so.
     """
-    chosen = chosen_steppers(steppers)
     scene, options = scene_of(scene, {**options, "duration": duration, "step": step})
+    chosen, left_out = chosen_steppers(scene, list(NAMED) if steppers is None else steppers, steppers is None)
     for name in ("stepper", "on_failure", "energy_guard"):  # the steppers differ in these
         options.pop(name, None)
     h = [positive(name, options.get(name)) for name in ("duration", "step")][1]
@@ -165,7 +175,7 @@ def compare(
         for count, (name, stepper) in enumerate(chosen.items(), 2):
             found.append(_run(scene, name, stepper, against, options))
             done(count)
-    return Comparison(found, against, h)
+    return Comparison(found, against, h, left_out)
 
 
 def _run(scene: Scene, name: str, stepper: Stepper, against: Reference, options: dict[str, Any]) -> Compared:
@@ -176,10 +186,11 @@ def _run(scene: Scene, name: str, stepper: Stepper, against: Reference, options:
     return Compared(name, stepper, run, against.errors(run), run.failure)
 
 
-def chosen_steppers(steppers: Any) -> dict[str, Stepper]:
-    """Steppers by label, from what `compare` takes."""
-    if steppers is None:
-        steppers = list(NAMED)
+def chosen_steppers(scene: Scene, steppers: Any, suiting: bool) -> tuple[dict[str, Stepper], dict[str, str]]:
+    """Steppers by label, from what `compare` takes, and which were left out, and why.
+
+    Where only those `suiting` the scene are wanted the others are left out; where none suits it is refused.
+    """
     if isinstance(steppers, str):
         steppers = combinations() if steppers == "all" else [steppers]
     if not isinstance(steppers, Mapping):
@@ -187,4 +198,21 @@ def chosen_steppers(steppers: Any) -> dict[str, Stepper]:
         steppers = {str(stepper): stepper for stepper in made}
     if not steppers:
         raise SceneError("steppers must name at least one, such as ['implicit-euler']")
-    return {str(name): Stepper.of(given) for name, given in steppers.items()}
+    chosen = {str(name): Stepper.of(given) for name, given in steppers.items()}
+    refused = {name: why for name, stepper in chosen.items() if (why := _refused(scene, stepper))}
+    if len(refused) == len(chosen):
+        raise SceneError(next(iter(refused.values())))
+    if not suiting:
+        return chosen, {}
+    return {name: stepper for name, stepper in chosen.items() if name not in refused}, refused
+
+
+def _refused(scene: Scene, stepper: Stepper) -> str:
+    """Why a stepper does not take the scene; empty where it does."""
+    if stepper.exact and stepper.surface == "implicit":
+        return ""
+    try:
+        make_stepper(Model(scene), SimulationOptions(1.0, 1.0, stepper))
+    except SceneError as error:
+        return str(error)
+    return ""

@@ -33,6 +33,8 @@ class RelaxedStep(Step):
     def _round(
         self, gaps: Contacts, nu: np.ndarray, there: State | None, warm: dict[Key, np.ndarray]
     ) -> Outcome | str:
+        if not len(gaps):
+            return super()._round(gaps, nu, there, warm)
         del there, warm  # (all is at the start of the step, and a quadratic program takes no guess)
         s = self.stepper
         found = solve(

@@ -48,8 +48,8 @@ class ApproximateStepper:
         for body in self.model.bodies:
             if len(body.shape.pieces) > 1:
                 raise SceneError(
-                    f"bodies.{body.name}.shape: of the classical steppers only nguyen-trinkle takes a union; "
-                    "take an implicit stepper, or make its pieces bodies of their own"
+                    f"bodies.{body.name}.shape: of the classical steppers only nguyen-trinkle, in the plane, "
+                    "takes a union; take an implicit stepper"
                 )
         kind = RelaxedStep if self.stepper.scheme == "anitescu-hart" else Step
         return kind(self.model, self.stepper, self.tolerance)

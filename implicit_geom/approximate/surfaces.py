@@ -15,6 +15,7 @@ from implicit_geom.errors import SceneError
 from implicit_geom.model import Model
 from implicit_geom.scene import Scene
 from shapes.combine import Moved
+from shapes.errors import ShapeError
 from shapes.planar import Disc, Polygon, Rectangle
 from shapes.polyhedra import Polyhedron
 from shapes.shape import Shape
@@ -81,7 +82,10 @@ def _faceted(name: str, shape: Shape, facets: int) -> Shape:
             f"bodies.{name}.shape: an unbounded {shape.kind} has no facets; take a half-space, "
             "or a stepper with surface = 'implicit'"
         )
-    return shape.faceted(facets)
+    try:
+        return shape.faceted(facets)
+    except ShapeError as error:
+        raise SceneError(f"stepper.facets = {facets} does not suit bodies.{name}.shape: {error}") from None
 
 
 def is_polytope(shape: Shape) -> bool:

@@ -48,7 +48,7 @@ class VertexShapes(Finder):
         if model.dim != 2:
             raise SceneError(
                 "stepper = 'nguyen-trinkle' is planar: a vertex against a convex polygon; "
-                "take stewart-trinkle or an implicit stepper for a scene with dim = 3"
+                "with dim = 3 take an implicit stepper, or stewart-trinkle where no body is a union"
             )
         super().__init__(model, None)
         self.vertices: list[np.ndarray] = []  # of pieces, (V, 2) from the centre of mass, body axes

@@ -30,7 +30,9 @@ class Rows:
         if path is None:
             return
         if path.exists() and not resume:
-            raise SceneError(f"{path}: holds a sweep already; resume it, or choose another output")
+            raise SceneError(
+                f"{path}: holds a sweep already; resume it (resume=True, --resume), or choose another output"
+            )
         if path.exists():
             self._read(path)
 

@@ -19,7 +19,7 @@ from implicit_geom.scenefile import SIMULATION, scene_of, to_dict
 from implicit_geom.sweeps.grid import Point, grid
 from implicit_geom.sweeps.rows import Row, Rows, Table, as_table, read
 from implicit_geom.sweeps.summaries import columns, read_summary
-from implicit_geom.sweeps.workers import results
+from implicit_geom.sweeps.workers import check_processes, results
 from implicit_geom.version import __version__
 
 CSV, RECORD = "sweep.csv", "sweep.json"
@@ -95,6 +95,8 @@ def sweep(
     for name in header:
         if header.count(name) > 1:
             raise SceneError(f"summary: label {name!r} is the name of another column; choose another")
+    if min(workers or os.cpu_count() or 1, len(points)) > 1:
+        check_processes(wanted)
     path = _folder(output)
     with Rows(path, header, digests, resume=resume) as rows:
         if path is not None:

@@ -34,8 +34,6 @@ def results(points: list[Point], summary: Summary, workers: int) -> Generator[Re
         for point in points:
             yield execute(point, summary)
         return
-    for label, what in summary.items():
-        _check_travels(label, what)
     context = multiprocessing.get_context("spawn")  # a fork would copy the threads of compiled code
     stop = context.Event()
     with _one_thread(), ProcessPoolExecutor(workers, context, _begin, (stop,)) as pool:
@@ -51,6 +49,15 @@ def results(points: list[Point], summary: Summary, workers: int) -> Generator[Re
         finally:
             stop.set()
             pool.shutdown(wait=True, cancel_futures=True)
+
+
+def check_processes(summary: Summary) -> None:
+    """Refuse what cannot be made in processes, before anything is written."""
+    # (a spawned process reads the script that started it once more, and would sweep as well)
+    if getattr(multiprocessing.current_process(), "_inheriting", False):
+        raise SimulationError('a sweep in a script must be called under if __name__ == "__main__":')
+    for label, what in summary.items():
+        _check_travels(label, what)
 
 
 def execute(point: Point, summary: Summary) -> Result:

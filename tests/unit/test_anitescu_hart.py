@@ -53,6 +53,20 @@ def test_its_own_laws_hold(model: str) -> None:
     assert np.max(found["residual"]) <= 1e-10
 
 
+@pytest.mark.parametrize("model", ["LCP0", "LCP1", "LCP2"])
+def test_flight_without_contacts(model: str) -> None:
+    """A body that nothing is near falls as every stepper of first order lets it fall."""
+    scene = Scene()
+    scene.add("ground", shapes.halfspace((0, 0, 1)), fixed=True)
+    scene.add(
+        "egg", shapes.ellipsoid(0.5, 0.4, 0.3), mass=1.0, position=(0, 0, 9), angular_velocity=(1, 2, 3)
+    )
+    other = simulate(scene, duration=0.3, step=0.01, stepper="implicit-euler", progress=False)
+    mine = run(scene, model)
+    np.testing.assert_allclose(mine["egg"].position, other["egg"].position, atol=1e-12)
+    np.testing.assert_allclose(mine["egg"].orientation, other["egg"].orientation, atol=1e-9)
+
+
 def test_one_iteration_is_off_by_mu_lambda_in_exact_laws() -> None:
     """The certificate of LCP2's run under LCP0's laws fails by what AH02 calls its error."""
     mine = run(egg(0.2), "LCP2")

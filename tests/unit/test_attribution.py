@@ -85,6 +85,6 @@ def test_the_sixteen() -> None:
 
 
 def test_attribution_needs_all(disc: Comparison) -> None:
-    some: Any = Comparison(list(disc.found.values())[:8], disc.reference, disc.step)
+    some: Any = Comparison(list(disc.found.values())[:8], disc.reference, disc.step, {})
     with pytest.raises(SceneError, match="all sixteen"):
         attribution(some)

@@ -201,3 +201,25 @@ def test_advice_refuses_bad_numbers(egg: Scene) -> None:
     for bad in ({"tolerance": -1.0}, {"tolerance": 2.0}, {"trial": 1.5}):
         with pytest.raises(SceneError, match=next(iter(bad))):
             advise(egg, duration=0.2, step=0.01, **bad)
+
+
+def test_steppers_that_do_not_suit_are_left_out_or_refused(egg: Scene) -> None:
+    """By default they are named below the table; where none is left the scene is refused."""
+    found = compare(egg, duration=0.05, step=0.01)
+    assert list(found.left_out) == ["nguyen-trinkle"]
+    assert "nguyen-trinkle" not in found.found
+    assert "left out: nguyen-trinkle: " in str(found)
+    with pytest.raises(SceneError, match="nguyen-trinkle' is planar"):
+        compare(egg, duration=0.05, step=0.01, steppers=["nguyen-trinkle"])
+
+
+def test_advice_says_where_nothing_touched() -> None:
+    """A trial that ends before the impact says nothing of it; a tolerance below the reference is named."""
+    scene = Scene()
+    scene.add("ground", shapes.halfspace((0, 0, 1)), fixed=True)
+    scene.add("ball", shapes.sphere(0.1), mass=1.0, position=(0, 0, 3))
+    advice = advise(scene, duration=2.0, step=0.01, steppers=["implicit-rattle"])
+    assert "nothing touched" in str(advice)
+    short = advise(scene, duration=0.2, step=0.01, steppers=["implicit-rattle"], tolerance=1e-300)
+    assert short.choice is None
+    assert "cannot be judged" in str(short) or "can be judged" in str(short)
