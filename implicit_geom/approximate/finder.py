@@ -42,7 +42,7 @@ class Finder:
 
     def contacts(self, state: State, travel: np.ndarray) -> Contacts:
         """All contacts with a gap below the sum of their bodies' `travel` (B,), m."""
-        near = self._near(state, travel)
+        near = self.near(state, travel)
         first, second, _ = self.laws.of(near)
         kinds = self.surfaces.kind
         one, two = kinds[first], kinds[second]
@@ -116,9 +116,13 @@ class Finder:
         order = np.argsort(np.concatenate([corners, smooth]))
         return stacked(parts).take(order)
 
+    def corners(self, piece: int) -> tuple[np.ndarray, np.ndarray]:
+        """Vertices and planes of a piece that is a polytope; no vertices where it is none."""
+        return self.surfaces.vertices[piece], self.surfaces.planes[piece]
+
     # ---- which pairs
 
-    def _near(self, state: State, travel: np.ndarray) -> np.ndarray:
+    def near(self, state: State, travel: np.ndarray) -> np.ndarray:
         """Pairs whose bounding spheres, larger by `travel`, meet; those with half-spaces by their planes."""
         s, pairs = self.surfaces, self.model.pairs
         if self._numbers is not None:

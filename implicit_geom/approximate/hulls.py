@@ -38,14 +38,9 @@ def require_coal() -> Any:
 
 def meet(surfaces: Surfaces, state: State, pair: int, i: int, j: int, bound: float) -> list[Vertices]:
     """Contacts of the polyhedra i and j that are nearer than `bound`."""
-    coal = require_coal()
-    one, two = (coal.Transform3s(state.R[b], state.x[b]) for b in (i, j))
-    request, result = coal.DistanceRequest(), coal.DistanceResult()
-    request.gjk_tolerance = request.epa_tolerance = PRECISION
-    gap = coal.distance(hull(surfaces, i), one, hull(surfaces, j), two, request, result)
+    gap, n, p1, p2 = nearest(surfaces, state, i, j)
     if not gap < bound:
         return []
-    n = np.array(result.normal)
     best = []
     for side, own, other, sign in ((ON_SECOND, i, j, 1.0), (ON_FIRST, j, i, -1.0)):
         planes = surfaces.planes[own]
@@ -59,7 +54,6 @@ def meet(surfaces: Surfaces, state: State, pair: int, i: int, j: int, bound: flo
             shift = 0 if side == ON_SECOND else len(surfaces.vertices[j])
             plane = np.broadcast_to(surfaces.planes[own][face], (len(anchor), 4))
             return [(pair, side, feature + shift, anchor, plane)]
-    p1, p2 = np.array(result.getNearestPoint1()), np.array(result.getNearestPoint2())
     crossing = _crossing_edges(surfaces, state, i, j, n)
     if crossing is not None:
         p1, p2, n = crossing
@@ -67,6 +61,19 @@ def meet(surfaces: Surfaces, state: State, pair: int, i: int, j: int, bound: flo
     plane = np.append(n_B, n_B @ (state.R[i].T @ (p1 - state.x[i])))
     anchor = state.R[j].T @ (p2 - state.x[j])
     return [(pair, ON_SECOND, np.array([2 * CROSSING]), anchor[None], plane[None])]
+
+
+def nearest(
+    surfaces: Surfaces, state: State, i: int, j: int
+) -> tuple[float, np.ndarray, np.ndarray, np.ndarray]:
+    """Signed gap of the polyhedra i and j, the normal from i to j, and the closest points, world axes."""
+    coal = require_coal()
+    one, two = (coal.Transform3s(state.R[b], state.x[b]) for b in (i, j))
+    request, result = coal.DistanceRequest(), coal.DistanceResult()
+    request.gjk_tolerance = request.epa_tolerance = PRECISION
+    gap = float(coal.distance(hull(surfaces, i), one, hull(surfaces, j), two, request, result))
+    points = (np.array(result.getNearestPoint1()), np.array(result.getNearestPoint2()))
+    return gap, np.array(result.normal), *points
 
 
 def _crossing_edges(

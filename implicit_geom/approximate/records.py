@@ -4,24 +4,56 @@ from __future__ import annotations
 
 import numpy as np
 
+from implicit_geom.approximate.overlaps import Overlap
 from implicit_geom.approximate.step import Outcome, Step
 from implicit_geom.model import State
 from implicit_geom.rattle_problem import TOUCH
 from implicit_geom.steppers.closed import SLAP, SLIDES
 from implicit_geom.steppers.solve import EULER, LAGGED, ContactRecord
 
+OVERLAPPED = -1  # the feature of a row that tells of an overlap, and of no contact
 OVERLAP = 1e-12  # over the body's size: a contact that does not press, but is this deep, is listed too
 
 
-def records(step: Step, found: Outcome, start: State, end: State) -> list[ContactRecord]:
+def records(
+    step: Step, found: Outcome, start: State, end: State, overlaps: list[Overlap]
+) -> list[ContactRecord]:
     """Contacts that press, and the deepest overlap that each pair is left with.
 
-    `gap` is the true one at the end of the step, of the surfaces that were used; gap_point, gap_normal and
-    start_gap say where the gap of the law was taken.
+    `overlaps` are the separations of polytopes: a vertex below a face's plane, but beside the face, is not
+    inside, and bodies may overlap where no vertex is. `gap` is the true one at the end of the step, of the
+    surfaces that were used; gap_point, gap_normal and start_gap say where the gap of the law was taken.
     """
     pressed = np.flatnonzero(found.p[:, 0] > 0)
     out = _pressing(step, found, pressed, start, end) if pressed.size else []
-    return out + _overlaps(step, found, {(c.pair, c.feature) for c in out}, end)
+    out += _overlaps(step, found, {(c.pair, c.feature) for c in out}, end)
+    return _corrected(step, out, overlaps)
+
+
+def _corrected(step: Step, out: list[ContactRecord], overlaps: list[Overlap]) -> list[ContactRecord]:
+    """No gap of a pair of polytopes is less than their separation, and one row has it where they overlap."""
+    true = {overlap.pair: overlap for overlap in overlaps}
+    listed: dict[int, float] = {}
+    for record in out:
+        if record.pair in true:
+            record.gap = max(record.gap, min(true[record.pair].gap, 0.0))
+            listed[record.pair] = min(listed.get(record.pair, 0.0), record.gap)
+    for pair, o in true.items():
+        size = min(step.reach[o.first], step.reach[o.second])
+        if o.gap >= listed.get(pair, 0.0) - OVERLAP * size:
+            continue
+        sign = -1.0 if o.first > o.second else 1.0
+        n = sign * o.normal
+        across = np.eye(n.size)[np.argmin(np.abs(n))]
+        t = across - (across @ n) * n
+        t /= np.linalg.norm(t)
+        zero = np.zeros(3)
+        binormal = np.cross(n, t) if n.size == 3 else np.zeros(2)
+        stage = LAGGED if step.stepper.wrench == "start" else EULER
+        row = ContactRecord(pair, o.point, n, t, binormal, o.gap, 0.0, zero, zero, stage)
+        row.feature, row.gap_point, row.gap_normal = OVERLAPPED, o.point, n
+        out.append(row)
+    return out
 
 
 def _pressing(

@@ -35,6 +35,7 @@ ROUNDS = 60  # linearisations of one step
 RELAXED = 20  # rounds after which the velocities go only half of the way
 GROWTH = 200  # times that violated contacts are added in a round
 VIOLATED = 1e-12  # rate of a gap below zero, over the speeds at hand, that counts as violated
+ROUNDING = 8 * np.finfo(float).eps  # of a position, over the body's size
 WIDER = 5  # times that contacts are looked for farther away
 # How the friction ellipsoid is looked for: from the impulses of a pyramid of so many directions (none: from
 # the last ones), with a slip weighed so much. Vertices that wedge a body slip by next to nothing, and only
@@ -82,20 +83,20 @@ class Step:
         self.trace = []
         self.before = np.concatenate([state.v, state.w], axis=1)
         pulled = np.sqrt((impulse[:, : self.model.dim] ** 2).sum(axis=1)) / self.model.mass
-        fastest = self._fastest(self.before) + pulled
+        fastest = self.fastest(self.before) + pulled
         self.speed = float(np.maximum(fastest, 1e-9 * self.reach / h)[self.model.moving].max())
         travel = self._travel(fastest)
         for _ in range(WIDER):
             found = self._converge(travel, dict(warm))
             if isinstance(found, str):
                 return found
-            needed = h * self._fastest(found.nu)
+            needed = h * self.fastest(found.nu)
             if (needed <= travel).all():
                 return found
             travel = np.maximum(travel, MARGIN * needed)
         return "the set of contacts did not settle"
 
-    def _fastest(self, nu: np.ndarray) -> np.ndarray:
+    def fastest(self, nu: np.ndarray) -> np.ndarray:
         """(B,) Speed of the fastest point of each body, m/s."""
         dim = self.model.dim
         square = nu * nu
@@ -113,7 +114,9 @@ class Step:
         state, finder = self.state, self.finder
         here = finder.contacts(state, travel)
         nu, history = self.before, self.trace
-        bound = 0.1 * self.tolerance * self.speed
+        # (at rest the rounding of positions is all there is)
+        rounding = ROUNDING * float(np.max(self.reach)) / self.h
+        bound = max(0.1 * self.tolerance * self.speed, rounding)
         for k in range(ROUNDS):
             there = None if self.at_start else state.advanced(nu, self.h)
             gaps = here
@@ -239,7 +242,9 @@ class Step:
         self, c: Contacts, G: np.ndarray, BW: np.ndarray, rates: np.ndarray, start: np.ndarray
     ) -> tuple[np.ndarray, float] | str:
         """Impulses with the friction ellipsoid: from the last ones, then from a pyramid's."""
-        bound = 0.1 * self.tolerance * self.speed
+        # (at rest the rounding of positions is all there is)
+        rounding = ROUNDING * float(np.max(self.reach)) / self.h
+        bound = max(0.1 * self.tolerance * self.speed, rounding)
         system = Ellipsoids(G, BW, rates, c.mu, c.e, bound)
         least, z, sides = np.inf, system.unknowns(start), 0
         for count, rho in WAYS:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from implicit_geom.approximate.nguyen_trinkle import VertexStep
+from implicit_geom.approximate.overlaps import Overlap, Overlaps
 from implicit_geom.approximate.records import records
 from implicit_geom.approximate.relaxed_step import RelaxedStep
 from implicit_geom.approximate.step import Key, Outcome, Step
@@ -37,6 +38,7 @@ class ApproximateStepper:
                 )
         self.model, self.stepper, self.tolerance = model, stepper, tolerance
         self.problem = self._problem()
+        self.overlap = Overlaps(model, self.problem.finder)
         self.warm: dict[Key, np.ndarray] = {}  # impulses of the last step, of contacts that pressed
         self.last: float = 0.0  # its length
         self._constant = model.loads(0.0) if model.scene.constant_loads else None
@@ -88,7 +90,7 @@ class ApproximateStepper:
             crossed = self._crossed(found, state, end)
             if crossed:
                 return crossed
-            contacts = records(self.problem, found, state, end)
+            contacts = records(self.problem, found, state, end, self._overlaps(found, end, h))
         except SimulationError as error:
             return str(error)
         self._keep(found, h)
@@ -96,15 +98,24 @@ class ApproximateStepper:
             state, end, h, found.nu, "euler", contacts, found.rounds, "converged", found.error,
         )  # fmt: skip
 
+    def _overlaps(self, found: Outcome, end: State, h: float) -> list[Overlap]:
+        """Of polytopes that were near each other in the step."""
+        if not self.overlap.any:
+            return []
+        travel = h * self.problem.fastest(found.nu)
+        return self.overlap.at(end, self.overlap.pairs(end, travel))
+
     def _loads(self, time: float) -> np.ndarray:
         """`Model.loads`, asked once where no load depends on time."""
         return self.model.loads(time) if self._constant is None else self._constant
 
     def _crossed(self, found: Outcome, start: State, end: State) -> str:
         """Bodies that pass through each other within the step have changed sides: a reason."""
+        h, fastest = self.problem.h, self.problem.fastest(found.nu)
+        passed = self.overlap.passed(start, found.nu, h, fastest, self.stepper.gap == "end")
         c = found.all
-        if self.problem.at_start or not len(c):
-            return ""
+        if passed or self.problem.at_start or not len(c):
+            return passed
         bounded = np.isfinite(self.model.reach)
         both = np.flatnonzero(bounded[c.first] & bounded[c.second])
         if not both.size:

@@ -79,7 +79,7 @@ class VertexShapes(Finder):
         found: list[Vertices] = []
         sizes: list[np.ndarray] = []  # facets of each contact
         close: list[np.ndarray] = []
-        near = self._near(state, travel)
+        near = self.near(state, travel)
         pairs = self.model.pairs
         for pair, i, j in zip(near.tolist(), *(side.tolist() for side in pairs.pieces(near)), strict=True):
             count = 0
@@ -102,6 +102,9 @@ class VertexShapes(Finder):
         size = np.concatenate(sizes)
         contact = np.repeat(np.arange(len(size)), size)
         return Rows(self._from_vertices(state, found), contact, np.cumsum(size) - size, np.concatenate(close))
+
+    def corners(self, piece: int) -> tuple[np.ndarray, np.ndarray]:
+        return self.vertices[piece], self.planes[piece]
 
     def _owner(self, piece: int) -> int:
         return int(self.model.pieces.owner[piece])

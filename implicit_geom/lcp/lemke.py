@@ -136,8 +136,10 @@ class Path:
             return -1
         chosen = column[rows]
         values = np.maximum(self.x[rows], 0.0)
-        smallest = (values / chosen).min()
-        rows = rows[values - smallest * chosen <= self.tie]
+        ratios = values / chosen
+        smallest = ratios.min()
+        alike = rows[values - smallest * chosen <= self.tie]
+        rows = alike if alike.size else rows[ratios.argmin()][None]  # (rounding may leave none)
         if rows.size == 1:
             return int(rows[0])
         last = rows[self.basis[rows] == 2 * self.n]

@@ -16,12 +16,14 @@ import numpy as np
 from implicit_geom.errors import SceneError
 
 TOLERANCE = 1e-10
+EPS = float(np.finfo(float).eps)
+ROUNDING = 1e-13  # of z and w, over the largest of them
 
 
 class Problem:
     """The scaled problem: M (n, n), q (n,), the diagonal `scale` of S, and the size of q."""
 
-    __slots__ = ("M", "n", "q", "scale", "size", "tolerance")
+    __slots__ = ("M", "n", "q", "scale", "size", "size_M", "tolerance")
 
     def __init__(self, M: np.ndarray, q: np.ndarray, tolerance: float = TOLERANCE) -> None:
         if M.ndim != 2 or M.shape != (q.size, q.size) or q.ndim != 1:
@@ -29,6 +31,7 @@ class Problem:
         self.n, self.tolerance = q.size, tolerance
         scale = scaling(M)
         self.M = M * scale * scale[:, None]
+        self.size_M = abs(self.M)
         self.q = q * scale
         self.scale = scale
         self.size = float(abs(self.q).max()) if self.n else 0.0
@@ -47,7 +50,9 @@ def scaling(M: np.ndarray) -> np.ndarray:
         return 1.0 / np.sqrt(diagonal)
     scale = 1.0 / np.sqrt(np.where(plain, diagonal, 1.0))
     rest = ~plain
-    largest = (abs(M[rest]) * scale).max(axis=1)
+    # (two such rows share what couples them)
+    size = abs(M[rest])
+    largest = np.where(plain, size * scale, np.sqrt(size)).max(axis=1)
     scale[rest] = 1.0 / np.where(largest > 0, largest, 1.0)
     return scale
 
@@ -59,6 +64,9 @@ class Solution:
     smallest_z        of the scaled problem, over max(|q|, |z|)
     smallest_w        over |q|: a z that grows without bound makes nothing smaller
     complementarity   sum |w_i z_i| over the product of the two
+    natural           the largest |min(z_i, w_i)| over |q_i| + sum_j |M_ij z_j|, what w_i is made of, with the
+                      rounding of the whole taken off: one large row does not hide a small one; at least the
+                      rounding of w over |q|: a w that is the difference of large numbers is not known
     reason            "solved", or why not
     """
 
@@ -70,28 +78,35 @@ class Solution:
     smallest_z: float
     smallest_w: float
     complementarity: float
+    natural: float
 
     @property
     def error(self) -> float:
         """The largest violation."""
-        return max(-self.smallest_z, -self.smallest_w, self.complementarity)
+        return max(-self.smallest_z, -self.smallest_w, self.complementarity, self.natural)
 
 
 def certified(problem: Problem, z: np.ndarray, iterations: int, reason: str) -> Solution:
     """The solution at the scaled z, with its certificate; `reason` is what is said where it is none."""
     if problem.n == 0:
-        return Solution(z, z.copy(), True, 0, "solved", 0.0, 0.0, 0.0)
+        return Solution(z, z.copy(), True, 0, "solved", 0.0, 0.0, 0.0, 0.0)
     w = problem.M @ z + problem.q
     size = problem.size or 1.0
     most_z = max(size, float(abs(z).max()))
     smallest_z, smallest_w = float(z.min()) / most_z, float(w.min()) / size
     complementarity = float(abs(w) @ abs(z)) / (size * most_z)
+    terms = problem.size_M @ abs(z)
+    rows = abs(problem.q) + terms
+    off = abs(np.minimum(z, w)) - ROUNDING * (size + most_z)
+    natural = float((off / np.maximum(rows, 1e-300)).max(initial=0.0, where=off > 0))
+    natural = max(natural, EPS * float(terms.max()) / size)
     bound = problem.tolerance
-    converged = smallest_z >= -bound and smallest_w >= -bound and complementarity <= bound
+    converged = smallest_z >= -bound and smallest_w >= -bound
+    converged = converged and complementarity <= bound and natural <= bound
     said = "solved" if converged else reason
     scale = problem.scale
     return Solution(
-        z * scale, w / scale, converged, iterations, said, smallest_z, smallest_w, complementarity
+        z * scale, w / scale, converged, iterations, said, smallest_z, smallest_w, complementarity, natural
     )
 
 

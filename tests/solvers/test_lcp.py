@@ -140,3 +140,18 @@ def test_what_is_no_problem_is_refused(M: np.ndarray, q: np.ndarray, message: st
 def test_an_unknown_solver_suggests_the_nearest() -> None:
     with pytest.raises(SceneError, match="lemke"):
         solve(np.eye(1), np.ones(1), solver="lemki")
+
+
+def test_skew_matrices_of_any_scale_end_somewhere() -> None:
+    """Badly scaled skew problems: an answer that holds, or none; never an exception."""
+    rng = np.random.default_rng(0)
+    for _ in range(400):
+        n = int(rng.integers(2, 7))
+        A = rng.normal(size=(n, n)) * 10.0 ** rng.uniform(-6, 6, size=(n, n))
+        M, q = A - A.T, rng.normal(size=n)
+        found = solve(M, q)
+        if found.converged:
+            w = M @ found.z + q
+            rows = abs(q) + abs(M) @ abs(found.z)
+            assert np.all(w >= -1e-9 * rows)
+            assert found.z.min() >= -1e-9 * abs(found.z).max()
