@@ -5,8 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from implicit_geom.commands.compare import read_stepper
-from implicit_geom.commands.run import scene_and_options
+from implicit_geom.commands.run import read_stepper, scene_and_options
 
 
 def add(commands: Any, debug: argparse.ArgumentParser) -> None:

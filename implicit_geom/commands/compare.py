@@ -6,9 +6,8 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from implicit_geom.commands.run import scene_and_options
+from implicit_geom.commands.run import read_stepper, scene_and_options
 from implicit_geom.errors import SceneError
-from implicit_geom.switches import Stepper
 from implicit_geom.trajectory import Trajectory
 
 
@@ -55,16 +54,3 @@ def main(chosen: argparse.Namespace) -> int:
     for path in found.save(Path(chosen.output)):
         print(f"saved {path}")
     return 0 if found.finished else 1
-
-
-def read_stepper(text: str) -> Stepper:
-    """NAME:field=value:... as a stepper."""
-    name, *fields = text.strip().split(":")
-    changes: dict[str, Any] = {}
-    for field in fields:
-        key, equals, value = field.partition("=")
-        if not equals:
-            raise SceneError(f"--steppers: {field!r} in {text!r} must be field=value")
-        words = {"true": True, "false": False}
-        changes[key] = int(value) if value.isdigit() else words.get(value, value)
-    return Stepper.named(name, **changes)

@@ -13,6 +13,7 @@ from implicit_geom.replay import replay
 from implicit_geom.scene import Scene
 from implicit_geom.scenefile import read_scene
 from implicit_geom.simulate import simulate
+from implicit_geom.switches import Stepper
 from implicit_geom.trajectory import Trajectory
 
 
@@ -24,7 +25,11 @@ def add(commands: Any, debug: argparse.ArgumentParser) -> None:
     )
     p.add_argument("--step", type=float, metavar="H", help="step in s, instead of the scene file's")
     p.add_argument("--duration", type=float, metavar="T", help="duration in s, instead of the scene file's")
-    p.add_argument("--stepper", metavar="NAME", help="stepper, instead of the scene file's")
+    p.add_argument(
+        "--stepper",
+        metavar="NAME",
+        help="stepper, instead of the scene file's; with fields after colons: stewart-trinkle:facets=1000",
+    )
     p.add_argument("--plot", action="store_true", help="write a figure beside the output")
     p.set_defaults(main=main)
 
@@ -78,9 +83,11 @@ def main(chosen: argparse.Namespace) -> int:
 
 def _options(chosen: argparse.Namespace, options: dict[str, Any], source: Path) -> dict[str, Any]:
     """The file's options under the command line's; a failed step is always raised, to be written down."""
-    for name in ("step", "duration", "stepper"):
-        if getattr(chosen, name, None) is not None:
+    for name in ("step", "duration"):
+        if getattr(chosen, name) is not None:
             options[name] = getattr(chosen, name)
+    if getattr(chosen, "stepper", None) is not None:
+        options["stepper"] = read_stepper(chosen.stepper)
     for name in ("duration", "step"):
         if name not in options:
             raise SceneError(f"{source}: simulation.{name} is missing: add it, or give --{name}")
@@ -107,3 +114,16 @@ def _replay(chosen: argparse.Namespace, source: Path) -> int:
     iterations = sum(s.iterations for s in attempt.solves)
     print(f"the step now succeeds: {len(attempt.solves)} solves, {iterations} iterations")
     return 0
+
+
+def read_stepper(text: str) -> Stepper:
+    """NAME:field=value:... as a stepper."""
+    name, *fields = text.strip().split(":")
+    changes: dict[str, Any] = {}
+    for field in fields:
+        key, equals, value = field.partition("=")
+        if not equals:
+            raise SceneError(f"stepper {text!r}: {field!r} must be field=value")
+        words = {"true": True, "false": False}
+        changes[key] = int(value) if value.isdigit() else words.get(value, value)
+    return Stepper.named(name, **changes)

@@ -110,3 +110,14 @@ def test_module_runs_as_a_program(scene, folder: Path) -> None:
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
     assert "Traceback" not in done.stderr
+
+
+def test_fields_of_a_stepper_after_colons(call, scene: str, folder: Path) -> None:
+    """`--stepper NAME:field=value` is that stepper; a field that does not suit names what to change."""
+    (folder / "egg.toml").write_text(scene)
+    good = call("run", "egg.toml", "--stepper", "stewart-trinkle:facets=100")
+    assert good.status == 0, good
+    assert Trajectory.load(folder / "egg.h5").options.switches.facets == 100
+    bad = call("run", "egg.toml", "--stepper", "stewart-trinkle:facets=3")
+    assert bad.status == 2
+    assert "stepper.facets = 3 does not suit bodies.egg.shape" in bad.err
