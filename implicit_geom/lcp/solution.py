@@ -17,7 +17,7 @@ from implicit_geom.errors import SceneError
 
 TOLERANCE = 1e-10
 EPS = float(np.finfo(float).eps)
-ROUNDING = 1e-13  # of z and w, over the largest of them
+ROUNDING = 1e-11  # of q, z and w, over the largest of them: smaller rows are not known to exist
 
 
 class Problem:
@@ -97,7 +97,7 @@ def certified(problem: Problem, z: np.ndarray, iterations: int, reason: str) -> 
     complementarity = float(abs(w) @ abs(z)) / (size * most_z)
     terms = problem.size_M @ abs(z)
     rows = abs(problem.q) + terms
-    off = abs(np.minimum(z, w)) - ROUNDING * (size + most_z)
+    off = abs(np.minimum(z, w)) - ROUNDING * max(size, float(terms.max()))
     natural = float((off / np.maximum(rows, 1e-300)).max(initial=0.0, where=off > 0))
     natural = max(natural, EPS * float(terms.max()) / size)
     bound = problem.tolerance

@@ -96,8 +96,8 @@ UNSOLVABLE = {
     "negative definite": (-np.eye(2), np.array([-1.0, -1.0])),
     "infeasible": (np.array([[0.0, 1.0], [-1.0, 0.0]]), np.array([1.0, -1.0])),
     "zero": (np.zeros((3, 3)), np.array([1.0, -1.0, 0.0])),
-    "a small row beside a large one": (np.diag([1.0, 0.0]), np.array([-1e12, -1.0])),
-    "the same with a negative diagonal": (np.diag([1.0, -1.0]), np.array([-1e12, -1.0])),
+    "a small row beside a large one": (np.diag([1.0, 0.0]), np.array([-1e10, -1.0])),
+    "the same with a negative diagonal": (np.diag([1.0, -1.0]), np.array([-1e10, -1.0])),
     "skew and badly scaled": (np.array([[0.0, -1e-10], [1e-10, 0.0]]), np.array([-1.0, -1.0])),
     "only a z without bound": (np.array([[1.0, -1e-3], [-1e-3, 1e-6]]), np.array([0.0, -1e-2])),
 }
