@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -218,3 +220,20 @@ def test_bad_input(case: str, egg: Scene, tmp_path: Path) -> None:
 def test_bad_shape_names_its_run(egg: Scene) -> None:
     with pytest.raises(ShapeError, match=r"run 1 \(bodies.egg.shape.a = -1.0\)"):
         sweep(egg, {"bodies.egg.shape.a": [0.5, -1.0]}, ["steps"], **HERE)
+
+
+def test_a_script_without_a_guard_is_told_so_before_anything_is_written_again(tmp_path: Path) -> None:
+    """Its processes read it once more: their own sweeps are refused in one line that names the guard."""
+    script = tmp_path / "bare.py"
+    script.write_text(
+        "import shapes\n"
+        "from implicit_geom import Scene, sweep\n"
+        "scene = Scene(dim=2)\n"
+        "scene.add('disc', shapes.disc(1.0), mass=1.0)\n"
+        "values = {'bodies.disc.mass': [1.0, 2.0]}\n"
+        "sweep(scene, values, ['energy_lost'], duration=0.1, step=0.1, workers=2, output='out')\n"
+    )
+    done = subprocess.run([sys.executable, script], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert 'a sweep in a script must be called under if __name__ == "__main__":' in done.stderr
+    assert "holds a sweep already" not in done.stderr
