@@ -6,10 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from implicit_geom.closest_points import shorten
 from implicit_geom.condensed import GroupPattern, Pattern, factorised
 from implicit_geom.problem import StepProblem
 
 CLOSED = 1e3  # impulse over the speed scale that shows the rows of a contact as those of a sticking one
+POINTS = 8  # Newton steps for closest points
+SETTLED = 1e-9  # their rows
 FLAT = 1e-9  # diagonal for closest points that are not unique
 Impulses = list[np.ndarray]  # by group: (n, 1 + components), over effective mass, m/s
 
@@ -90,14 +93,45 @@ class Frozen:
         return out
 
     def unknowns(self, nu: np.ndarray, P: Impulses) -> np.ndarray:
-        """All unknowns of the step, closest points carried along."""
+        """All unknowns of the step, closest points carried along and then settled."""
         z = self.z.copy()
         z[: nu.size] = nu
         dnu = nu - self.nu
         for g, (at, shift, law), p in zip(self.pattern.groups, self._geometry, P, strict=True):
             z[at] -= (shift[:, :, :-1] @ dnu[g.at_ends][:, :, None])[:, :, 0] + shift[:, :, -1]
             z[law] = p
+        self._settle_points(z)
         return z
+
+    def _settle_points(self, z: np.ndarray) -> None:
+        """Closest points at the poses that the velocities in z lead to, each contact by Newton's method.
+
+        A contact that runs far along its bodies in the step is not where the linearisation puts it.
+        """
+        problem = self.problem
+        for g, pattern, inputs in zip(problem.groups, self.pattern.groups, problem.gather, strict=True):
+            at, ends = g.kernel.layout.at, pattern.ends
+            k = np.arange(at["P_n"].start)
+            own = pattern.at_own[:, k]
+            before = z[own]
+            start = np.full(g.n, np.inf)
+            for step in range(POINTS + 1):
+                F, entries = g.linear(z[inputs], g.parameters)
+                F = F[:, k]
+                worst = np.abs(F).max(axis=1, initial=0.0)
+                start = worst if step == 0 else start
+                if step == POINTS or not np.any(worst > SETTLED):
+                    break
+                J = pattern.blocks(g.kernel.sparsity(False), entries)[:, k[:, None], ends + k]
+                J[:, k, k] += FLAT * (at["r"].stop > 0)
+                try:
+                    move = -np.linalg.solve(J, F[:, :, None])[:, :, 0]
+                except np.linalg.LinAlgError:
+                    break
+                shorten(move[:, at["r"]])
+                z[own] += move
+            lost = ~(worst <= start)
+            z[own[lost]] = before[lost]
 
     def factors(self, slopes: Impulses, eps: float) -> Any:
         """Of d f / d nu with P = proj(P_k - u / eps), whose slopes are given."""
