@@ -8,7 +8,7 @@ and all equations are followed along x o y = b (1, 0, 0), b -> 0, by Mehrotra's 
 the scaling of Nesterov and Todd. Without the term |w| the problem is convex: a step in which friction lifts
 what slides. Its solution is one of the step where nothing slips, and it is found from anywhere; with |w|
 there is no such promise: bodies that fall on each other are solved in 15 to 40 factorisations, pressed
-heaps to three digits, from where `rounds` goes on.
+heaps to two or three digits, from where `rounds` goes on.
 """
 
 from __future__ import annotations

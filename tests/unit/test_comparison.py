@@ -222,4 +222,4 @@ def test_advice_says_where_nothing_touched() -> None:
     assert "nothing touched" in str(advice)
     short = advise(scene, duration=0.2, step=0.01, steppers=["implicit-rattle"], tolerance=1e-300)
     assert short.choice is None
-    assert "cannot be judged" in str(short) or "can be judged" in str(short)
+    assert "no trial can be judged to 1e-300" in str(short)
