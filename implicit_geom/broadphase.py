@@ -8,6 +8,8 @@ added and the step solved again.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from implicit_geom.distance import Closest, closest, track
@@ -20,6 +22,7 @@ CROSSING = 1e-3  # overlap on the way, relative to the smaller body, that counts
 ROLLING = 1 / 8  # the same over their thickness for bodies that touch at one end and stay on their sides
 MAX_QUERIES = 400
 ALONE = 8  # candidates that are quicker looked at one by one
+PARTS = (4, 16)  # of a step, in which bodies that pass each other are looked at together
 FEW = 2000  # pairs that are quicker looked at one and all than found in a tree
 
 
@@ -162,7 +165,8 @@ class BroadPhase:
         safe |= self.model.pairs.against_halfspaces(numbers)
         if len(numbers) > self._alone:
             doubtful = np.flatnonzero(~safe)
-            safe[doubtful] = self._kept_apart(start, nu, h, numbers[doubtful], closed[doubtful])
+            last = [ends[c][0] for c in numbers[doubtful].tolist()]
+            safe[doubtful] = self._kept_apart(start, nu, h, numbers[doubtful], closed[doubtful], last)
         for k in np.flatnonzero(~safe).tolist():
             c = int(numbers[k])
             if self._crosses(c, start, nu, h, float(motion[k]), *ends[c]):
@@ -170,13 +174,20 @@ class BroadPhase:
         return None
 
     def _kept_apart(
-        self, start: State, nu: np.ndarray, h: float, pairs: np.ndarray, closed: np.ndarray
+        self,
+        start: State,
+        nu: np.ndarray,
+        h: float,
+        pairs: np.ndarray,
+        closed: np.ndarray,
+        ends: list[np.ndarray],
     ) -> np.ndarray:
-        """Whether one direction separates the bodies of a pair, but for what is no crossing, all step long.
+        """Whether a direction separates the bodies of a pair, but for what is no crossing, all step long.
 
         What is none, `_crosses` says. Along a fixed direction the separation is at least the smaller of those
-        at both ends, less what the bodies' turning by angles theta adds to their extent in between,
-        reach (1 - cos(theta / 2)).
+        at both ends of a time, less what the bodies' turning by angles theta in it adds to their extent in
+        between, reach (1 - cos(theta / 2)). Tried are the last normal and the line of centres for the whole
+        step; then, for each of more and more parts of it, a direction between the normals of its ends.
         """
         end = start.advanced(nu, h)
         pieces = self.model.pieces
@@ -185,23 +196,42 @@ class BroadPhase:
         i, j = i[known], j[known]
         a, b = pieces.owner[i], pieces.owner[j]
         mean = (start.x[b] - start.x[a] + end.x[b] - end.x[a]) / 2
-        n = np.array(
-            [self.normals.get(c, d) for c, d in zip(pairs[known].tolist(), mean, strict=True)]
-        ).reshape(mean.shape)
+        first, last = mean.copy(), mean.copy()
+        for k, at in enumerate(np.flatnonzero(known).tolist()):
+            c = int(pairs[at])
+            first[k] = self.normals.get(c, mean[k])
+            last[k] = ends[at][self.model.pairs[c].kernel.layout.at["n"]]
         theta = np.minimum(abs(h) * np.linalg.norm(nu[:, self.model.dim :], axis=1), np.pi)
-        turned = (self.reach * (1 - np.cos(theta / 2)))[pieces.owner] + self.support_error
         small = CROSSING * np.minimum(pieces.size[i], pieces.size[j])
         rolling = np.maximum(np.minimum(pieces.thickness[i], pieces.thickness[j]) * ROLLING, small)
-        allowed = np.where(closed[known], rolling, small) - turned[i] - turned[j]
-        apart = np.zeros(len(pairs), bool)
-        for direction in (n, mean):
+        allowed = np.where(closed[known], rolling, small)
+
+        def separated(m: np.ndarray, direction: np.ndarray, early: State, late: State, share: float) -> Any:
+            """Of the pairs m, those that `direction` keeps apart between two states."""
+            turned = (self.reach * (1 - np.cos(share * theta / 2)))[pieces.owner] + self.support_error
             unit = direction / np.maximum(np.linalg.norm(direction, axis=1), 1e-300)[:, None]
-            gap = np.full(len(a), np.inf)
-            for state in (start, end):
-                extent = self.supports(state, j, -unit) + self.supports(state, i, unit)
+            gap = np.full(m.size, np.inf)
+            for state in (early, late):
+                extent = self.supports(state, j[m], -unit) + self.supports(state, i[m], unit)
                 gap = np.minimum(gap, -extent)
-            apart[known] |= gap >= -allowed
-        return apart
+            return gap >= turned[i[m]] + turned[j[m]] - allowed[m]
+
+        apart = np.zeros(len(a), bool)
+        for direction in (first, mean):
+            m = np.flatnonzero(~apart)
+            apart[m] = separated(m, direction[m], start, end, 1.0)
+        for parts in PARTS:
+            m = np.flatnonzero(~apart)
+            early = start
+            for k in range(parts):
+                late = start.advanced(nu, h * (k + 1) / parts)
+                s = (k + 0.5) / parts
+                m = m[separated(m, (1 - s) * first[m] + s * last[m], early, late, 1 / parts)]
+                early = late
+            apart[m] = True
+        proved = np.zeros(len(pairs), bool)
+        proved[known] = apart
+        return proved
 
     def _crosses(
         self, c: int, start: State, nu: np.ndarray, h: float, motion: float, end: np.ndarray, closed: bool

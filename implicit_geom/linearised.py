@@ -100,38 +100,8 @@ class Frozen:
         for g, (at, shift, law), p in zip(self.pattern.groups, self._geometry, P, strict=True):
             z[at] -= (shift[:, :, :-1] @ dnu[g.at_ends][:, :, None])[:, :, 0] + shift[:, :, -1]
             z[law] = p
-        self._settle_points(z)
+        settle_points(self.problem, z)
         return z
-
-    def _settle_points(self, z: np.ndarray) -> None:
-        """Closest points at the poses that the velocities in z lead to, each contact by Newton's method.
-
-        A contact that runs far along its bodies in the step is not where the linearisation puts it.
-        """
-        problem = self.problem
-        for g, pattern, inputs in zip(problem.groups, self.pattern.groups, problem.gather, strict=True):
-            at, ends = g.kernel.layout.at, pattern.ends
-            k = np.arange(at["P_n"].start)
-            own = pattern.at_own[:, k]
-            before = z[own]
-            start = np.full(g.n, np.inf)
-            for step in range(POINTS + 1):
-                F, entries = g.linear(z[inputs], g.parameters)
-                F = F[:, k]
-                worst = np.abs(F).max(axis=1, initial=0.0)
-                start = worst if step == 0 else start
-                if step == POINTS or not np.any(worst > SETTLED):
-                    break
-                J = pattern.blocks(g.kernel.sparsity(False), entries)[:, k[:, None], ends + k]
-                J[:, k, k] += FLAT * (at["r"].stop > 0)
-                try:
-                    move = -np.linalg.solve(J, F[:, :, None])[:, :, 0]
-                except np.linalg.LinAlgError:
-                    break
-                shorten(move[:, at["r"]])
-                z[own] += move
-            lost = ~(worst <= start)
-            z[own[lost]] = before[lost]
 
     def factors(self, slopes: Impulses, eps: float) -> Any:
         """Of d f / d nu with P = proj(P_k - u / eps), whose slopes are given."""
@@ -149,6 +119,36 @@ class Frozen:
         """Largest |P - proj(P - u)|, m/s; NaN where anything is."""
         projected, _ = self.project([p - w for p, w in zip(P, u, strict=True)])
         return float(np.max([np.abs(p - q).max(initial=0.0) for p, q in zip(P, projected, strict=True)]))
+
+
+def settle_points(problem: StepProblem, z: np.ndarray) -> None:
+    """Closest points at the poses that the velocities in z lead to, by Newton's method, in place.
+
+    A contact that runs far along its bodies in the step is not where the linearisation puts it.
+    """
+    for g, pattern, inputs in zip(problem.groups, _pattern(problem).groups, problem.gather, strict=True):
+        at, ends = g.kernel.layout.at, pattern.ends
+        k = np.arange(at["P_n"].start)
+        own = pattern.at_own[:, k]
+        before = z[own]
+        start = np.full(g.n, np.inf)
+        for step in range(POINTS + 1):
+            F, entries = g.linear(z[inputs], g.parameters)
+            F = F[:, k]
+            worst = np.abs(F).max(axis=1, initial=0.0)
+            start = worst if step == 0 else start
+            if step == POINTS or not np.any(worst > SETTLED):
+                break
+            J = pattern.blocks(g.kernel.sparsity(False), entries)[:, k[:, None], ends + k]
+            J[:, k, k] += FLAT * (at["r"].stop > 0)
+            try:
+                move = -np.linalg.solve(J, F[:, :, None])[:, :, 0]
+            except np.linalg.LinAlgError:
+                break
+            shorten(move[:, at["r"]])
+            z[own] += move
+        lost = ~(worst <= start)
+        z[own[lost]] = before[lost]
 
 
 def _pattern(problem: StepProblem) -> Pattern:

@@ -28,6 +28,8 @@ class SimulationOptions:
     `energy_guard` is the gain of energy in a step, over the energy above the lowest configuration,
     that the RATTLE steppers refuse; a tenth of it where no body turns by 0.1 rad in the step. Classical
     steppers take neither it nor `friction_residual`.
+    `friction_tolerance`, where larger than `tolerance`, is that of the friction law alone, in steps of many
+    contacts: those of a pile at the edge of slip. Momentum, gaps and normal impulses keep to `tolerance`.
     `stepper` is a name, or a `Stepper` (or its fields) where no name stands for the same.
     """
 
@@ -38,9 +40,10 @@ class SimulationOptions:
     tolerance: float = 1e-10
     on_failure: str = "raise"
     energy_guard: float = 1e-2
+    friction_tolerance: float = 1e-10
 
     def __post_init__(self) -> None:
-        for name in ("duration", "step", "tolerance", "energy_guard"):
+        for name in ("duration", "step", "tolerance", "energy_guard", "friction_tolerance"):
             object.__setattr__(self, name, positive(name, getattr(self, name)))
         if self.tolerance < 1e-14:
             raise SceneError(
@@ -50,8 +53,10 @@ class SimulationOptions:
             raise SceneError(
                 f"energy_guard = {self.energy_guard:g} is less than a step can promise; 0.01 is the default"
             )
-        if self.tolerance >= 1:
-            raise SceneError(f"tolerance = {self.tolerance:g} must be well below 1; 1e-10 is the default")
+        for name in ("tolerance", "friction_tolerance"):
+            if getattr(self, name) >= 1:
+                value = getattr(self, name)
+                raise SceneError(f"{name} = {value:g} must be well below 1; 1e-10 is the default")
         if self.duration / self.step > 1e12:
             raise SceneError(
                 f"step = {self.step:g} is too short for duration = {self.duration:g}; take a longer one"
@@ -71,6 +76,11 @@ class SimulationOptions:
     def name(self) -> str:
         """The stepper's name; empty where it is put together from switches that no name stands for."""
         return self.stepper if isinstance(self.stepper, str) else ""
+
+    @property
+    def undecided(self) -> float:
+        """Slip, over a step's speeds, that the solver does not tell from none."""
+        return max(self.tolerance, self.friction_tolerance)
 
     @property
     def switches(self) -> Stepper:

@@ -89,10 +89,17 @@ class StepProblem:
             ]
             self.pattern = Pattern(N, nb, nv, groups)
         self.shift = np.zeros(N)
+        friction = [np.zeros(0, int)]
         for g, own, _ in self.members():
             at = g.kernel.layout.at
             self.shift[own[:, at["r"]]] = POINT_SHIFT
             self.shift[own[:, at["P_n"].start :]] = IMPULSE_SHIFT
+            friction.append(own[:, at["S"]].ravel())
+        self.friction = np.concatenate(
+            friction
+        )  # where the impulses of friction are, and the rows of their law
+        self.held: np.ndarray | None = None
+        self.rough_friction = 0.0
 
     def _entries(self, smooth: bool) -> np.ndarray:
         """Positions of all Jacobian entries in the row-major dense matrix."""
@@ -109,13 +116,21 @@ class StepProblem:
         return self._flat_entries[smooth]
 
     def prepare(
-        self, state: State, h: float, impulse: np.ndarray, warm: dict[int, WarmStart], tolerance: float
+        self,
+        state: State,
+        h: float,
+        impulse: np.ndarray,
+        warm: dict[int, WarmStart],
+        tolerance: float,
+        friction_tolerance: float = 0.0,
     ) -> np.ndarray:
         """Set the parameters of the step from `state` and return the start value of the unknowns.
 
-        `impulse` (B, dim + spins) is what the loads give each body in it.
+        `impulse` (B, dim + spins) is what the loads give each body in it. Rows of the friction law may have
+        a larger tolerance than the others.
         """
         self.h = h
+        self.rough_friction = friction_tolerance if friction_tolerance > tolerance else 0.0
         self.bodies.prepare(state, h, impulse)
         z = np.zeros(self.size)
         z[: self.bodies.size] = self._predict(state, warm).ravel()
@@ -129,7 +144,13 @@ class StepProblem:
             metres = np.r_[at["l"], at["k"], at["P_n"], at["S"]]
             self.tolerance[own[:, metres]] += floor[:, None]
             self.proximal[own[:, at["P_n"].start :]] = 1 / g.get("U")
+        if self.rough_friction:
+            self.tolerance[self.friction] = np.maximum(self.tolerance[self.friction], self.rough_friction)
         return z
+
+    def hold(self, z: np.ndarray | None) -> None:
+        """From now on the rows of the friction law say that friction is as in z; None: the law again."""
+        self.held = None if z is None else z[self.friction]
 
     def _start(self, g: ContactGroup, state: State, warm: dict[int, WarmStart]) -> np.ndarray:
         """Set a group's parameters from its pairs' warm starts; returns its unknowns to start from."""
@@ -157,16 +178,30 @@ class StepProblem:
         kept = np.column_stack([state.v[m.moving], state.w[m.moving]])
         return np.where(pressed[m.moving, None], kept, self.bodies.free(state))
 
-    def carried(self, z0: np.ndarray, other: StepProblem, z: np.ndarray) -> np.ndarray:
-        """z0 with the velocities and contacts of a solution z of the same step with other candidates."""
+    def carried(
+        self, z0: np.ndarray, other: StepProblem, z: np.ndarray, bodies: np.ndarray | None = None
+    ) -> np.ndarray:
+        """z0 with the velocities and contacts of a solution z of the same step with other candidates.
+
+        `bodies`: which velocities, where not all.
+        """
         out = z0.copy()
-        out[: self.bodies.size] = z[: self.bodies.size]
+        moved = slice(0, self.bodies.size) if bodies is None else bodies
+        out[moved] = z[moved]
         own = {c: rows for _, at, members in other.members() for c, rows in zip(members, at, strict=True)}
         for _, at, members in self.members():
             known = [k for k, c in enumerate(members) if c in own]
             if known:
                 out[at[known]] = z[np.array([own[members[k]] for k in known])]
         return out
+
+    @property
+    def moved_by_contacts(self) -> np.ndarray:
+        """Where the velocities of bodies with candidate pairs are."""
+        ends = [
+            g[:, : g.shape[1] - k.kernel.layout.size] for g, k in zip(self.gather, self.groups, strict=True)
+        ]
+        return np.unique(np.concatenate([e.ravel() for e in ends]))
 
     def weigh(self, factor: float) -> None:
         """Weigh multipliers against constraints in the natural maps, see `ContactGroup.weigh`."""
@@ -193,7 +228,10 @@ class StepProblem:
                 g.set("eps", eps)
             rows = g.rows if eps == 0 else g.smooth[0]
             parts.append(rows(z[inputs], g.parameters)[0].ravel())
-        return np.bincount(self.flat_rows, np.concatenate(parts), self.size)
+        F = np.bincount(self.flat_rows, np.concatenate(parts), self.size)
+        if self.held is not None:
+            F[self.friction] = z[self.friction] - self.held
+        return F
 
     def linearise(self, z: np.ndarray, eps: float) -> tuple[np.ndarray, Jacobian]:
         """All rows and their Jacobian at z."""
@@ -207,15 +245,25 @@ class StepProblem:
             parts.append(rows.ravel())
             jacobians.append(entries)
         F = np.bincount(self.flat_rows, np.concatenate(parts), self.size)
+        if self.held is not None:
+            F[self.friction] = z[self.friction] - self.held
         if self.pattern is not None:
             blocks = [
                 p.blocks(g.kernel.sparsity(eps > 0), entries)
                 for p, g, entries in zip(self.pattern.groups, self.groups, jacobians, strict=True)
             ]
+            if self.held is not None:
+                for g, p, block in zip(self.groups, self.pattern.groups, blocks, strict=True):
+                    k = np.arange(p.own)[g.kernel.layout.at["S"]]
+                    block[:, k] = 0.0
+                    block[:, k, p.ends + k] = 1.0
             return F, Blocks(self.pattern, momentum.copy(), blocks)
         values = np.concatenate([momentum, *(entries.ravel() for entries in jacobians)])
-        J = np.bincount(self._entries(smooth=eps > 0), values, self.size**2)
-        return F, J.reshape(self.size, self.size)
+        J = np.bincount(self._entries(smooth=eps > 0), values, self.size**2).reshape(self.size, self.size)
+        if self.held is not None:
+            J[self.friction] = 0.0
+            J[self.friction, self.friction] = 1.0
+        return F, J
 
     def ends(self, z: np.ndarray) -> dict[int, tuple[np.ndarray, bool]]:
         """Each candidate's geometry unknowns at the end of the step, in metres, and whether it is closed."""

@@ -46,11 +46,13 @@ class Effort:
     largest: float = 1e3
     easy: int = 4  # Newton steps of a round after which eps falls
     steps: int = 12  # Newton steps of a round
+    most: int = 10_000  # Newton steps of all rounds
     inexact: float = 0.0  # momentum that a round may leave, over the residual of the contact laws before it
 
 
 INSIDE = Effort(rounds=12)
 SLOW = Effort(eps=0.1, rounds=80, inexact=1e-2)
+SHORT = Effort(eps=0.1, rounds=120, fall=0.3, most=40, inexact=1e-2)
 AGAIN = Effort(eps=0.1, rounds=120, fall=0.3, inexact=1e-2)
 COLD = (
     Effort(0.3, 250, 0.5),
@@ -58,17 +60,42 @@ COLD = (
     Effort(0.3, 400, 0.95, 1.5),
     Effort(0.3, 400, 0.85, 2.0),
 )
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How far a step with its geometry linearised is solved before it is linearised anew."""
+
+    linearisations: int
+    forcing: float = 0.0  # residual that ends one, over that of its start
+    enough: float = 0.0  # the same over a larger tolerance of friction, for the first of them
+    inside: float = 0.0  # precision of the interior method over that of the rounds that go on from there
+    better: float = 1e-2  # residual of a start by the interior method that is taken, over what is known
+    first: Effort | None = None  # rounds that are tried from what is known before the interior method
+    again: Effort = AGAIN
+    stiff: tuple[bool, ...] = (True,)  # with the contacts' turning; without, where that leads nowhere
+
+
+CAREFUL = Pace(linearisations=8)
+# Where friction need not be exact, linearised steps are not worth more digits than their error.
+QUICK = Pace(
+    12,
+    forcing=0.02,
+    enough=0.1,
+    inside=0.1,
+    better=0.1,
+    first=SHORT,
+    again=replace(AGAIN, most=150),
+    stiff=(True, False),
+)
+CLOSER = 0.3  # fall of `enough` from one linearisation to the next
 MANY = 8  # contacts that make rounds worth while
 HOPELESS = 2e-3  # residual of a linearised step, over the speed scale, that is not worth another
-ROUGH, FINE = (
-    (1e-4, 1e-6),
-    1e-12,
-)  # residual over the speed scale that ends linearised steps: first ones, last
+# residual over the speed scale that ends linearised steps: first ones, last
+ROUGH, FINE = (1e-4, 1e-6), 1e-12
 FAR = 1e-3  # residual over the speed scale from which another start may be better
-BETTER = 1e-2  # its residual over that of what is known
 STUCK = 0.9  # of the residual that is left by a round that got nowhere
 JAMMED = 0.1  # fall of eps then
-RELINEARISED = 8  # times that the geometry is linearised
 
 
 def one_round(
@@ -120,6 +147,8 @@ def make_rounds(
         except RuntimeError:  # a singular matrix
             there, found, solved, k = nu, P, False, 1
         steps += k
+        if steps > effort.most:
+            break
         if not solved:
             eps = eps * effort.rise
             if eps > effort.largest:
@@ -138,15 +167,16 @@ def make_rounds(
     return (*best, steps)
 
 
-Begin = Callable[[Frozen], tuple[np.ndarray, Impulses]]  # velocities and impulses that rounds start from
+# velocities and impulses that rounds start from, known to the precision given where that is a matter of work
+Begin = Callable[[Frozen, float], tuple[np.ndarray, Impulses]]
 
 
-def as_they_are(frozen: Frozen) -> tuple[np.ndarray, Impulses]:
+def as_they_are(frozen: Frozen, _precision: float) -> tuple[np.ndarray, Impulses]:
     """From the last step's impulses."""
     return frozen.nu, frozen.start
 
 
-def from_nothing(frozen: Frozen) -> tuple[np.ndarray, Impulses]:
+def from_nothing(frozen: Frozen, _precision: float) -> tuple[np.ndarray, Impulses]:
     """Without impulses."""
     return frozen.nu, [np.zeros_like(p) for p in frozen.start]
 
@@ -158,42 +188,76 @@ def by_rounds(
     few = replace(options, full_steps=6)
     history: list[float] = []
     steps, last = 0, np.inf
-    for k in range(RELINEARISED):
-        frozen = Frozen(problem, z, stiff=k > 0)
-        speed = frozen.speed
-        # (the first linearisations are worth a few digits only)
-        start = begin(frozen) if k == 0 else _closer(frozen)
-        tolerance = ROUGH[k] if k < len(ROUGH) else FINE
-        nu, P, r, more = make_rounds(frozen, *start, effort, tolerance * speed)
-        steps += more
-        if not r < HOPELESS * speed:
+    pace = QUICK if problem.rough_friction else CAREFUL
+    for k in range(pace.linearisations):
+        for stiff in pace.stiff if k > 0 else (False,):
+            frozen = Frozen(problem, z, stiff)
+            # (the first linearisations are worth a few digits only)
+            far = frozen.residual(frozen.start, frozen.u(frozen.nu)) / frozen.speed
+            tolerance = ROUGH[k] if k < len(ROUGH) else FINE
+            tolerance = max(tolerance, pace.forcing * far, pace.enough * CLOSER**k * problem.rough_friction)
+            if k == 0 and (far >= FAR or pace is CAREFUL):
+                start = begin(frozen, pace.inside * tolerance)
+                nu, P, r, more = make_rounds(frozen, *start, effort, tolerance * frozen.speed)
+            else:
+                nu, P, r, more = _from_what_is_known(frozen, far, tolerance, pace)
+            steps += more
+            hopeless = not r < max(HOPELESS, tolerance) * frozen.speed
+            if not hopeless:
+                break
+        if hopeless:
             break
         z = frozen.unknowns(nu, P)
-        found = solve(problem, z, few, damped=False)
+        if problem.rough_friction:
+            found = _with_friction_held(problem, z, few)
+        else:
+            found = solve(problem, z, few, damped=False)
         history += found.history
         steps += found.iterations
         if found.converged and problem.certified(found.z):
             return Solution(found.z, True, steps, history)
         measure = found.history[0]
-        if k > 2 and measure > 0.5 * last:
+        if k > 2 and measure > 0.5 * last and not problem.rough_friction:
             break
-        last, effort = measure, AGAIN
+        last = measure
     return Solution(z, False, steps, history)
 
 
-def _closer(frozen: Frozen) -> tuple[np.ndarray, Impulses]:
-    """What is known, or a point of the interior method that is far better."""
-    known = as_they_are(frozen)
-    far = frozen.residual(known[1], frozen.u(known[0]))
-    if far < FAR * frozen.speed:
-        return known
-    nu, P = interior(frozen, lifted=False)
-    return (nu, P) if frozen.residual(P, frozen.u(nu)) < BETTER * far else known
+def _from_what_is_known(
+    frozen: Frozen, far: float, tolerance: float, pace: Pace
+) -> tuple[np.ndarray, Impulses, float, int]:
+    """Rounds from the last linearisation's solution, which is `far` off, or from a better start."""
+    known = as_they_are(frozen, 0.0)
+    enough = tolerance * frozen.speed
+    if far < FAR:
+        return make_rounds(frozen, *known, pace.again, enough)
+    steps = 0
+    if pace.first is not None:
+        found = make_rounds(frozen, *known, pace.first, enough)
+        if found[2] < enough:
+            return found
+        steps = found[3]
+    nu, P = interior(frozen, pace.inside * tolerance, lifted=False)
+    inside = frozen.residual(P, frozen.u(nu)) < pace.better * far * frozen.speed
+    again = make_rounds(frozen, *((nu, P) if inside else known), pace.again, enough)
+    return (*again[:3], steps + again[3])
+
+
+def _with_friction_held(problem: StepProblem, z: np.ndarray, options: NewtonOptions) -> Solution:
+    """The step with the impulses of friction in z: converged where their law holds well enough, too."""
+    problem.hold(z)
+    found = solve(problem, z, options, damped=False)
+    problem.hold(None)
+    if not found.converged:
+        return replace(found, z=z)
+    far = float(np.max(np.abs(problem.residual(found.z, 0.0)) / problem.tolerance))
+    return Solution(found.z, far <= 1, found.iterations, [*found.history, far])
 
 
 def ways(problem: StepProblem, z: np.ndarray, options: NewtonOptions) -> Iterator[Callable[[], Solution]]:
     """Ways to make rounds from z, cheapest first; none for problems that they do not suit."""
-    if len(problem.order) < MANY or problem.model.friction_residual == "fritz-john":
+    few = problem.pattern is None and len(problem.order) < MANY
+    if few or problem.model.friction_residual == "fritz-john":
         return
     yield partial(by_rounds, problem, z, partial(interior, lifted=False), INSIDE, options)
     yield partial(by_rounds, problem, z, partial(interior, lifted=True), INSIDE, options)

@@ -6,7 +6,8 @@ dim, gravity
 [friction]           mu, e_t, e_o, e_r, restitution, direction, frame
 [[friction.pairs]]   bodies = [A, B] and any of the above
 [applied.NAME]       force, torque
-[simulation]         duration, step, stepper, friction_residual, tolerance, on_failure, energy_guard
+[simulation]         duration, step, stepper, friction_residual, tolerance, on_failure, energy_guard,
+                     friction_tolerance
 """
 
 from __future__ import annotations

@@ -38,6 +38,7 @@ def simulate(
     tolerance: float = 1e-10,
     on_failure: str = "raise",
     energy_guard: float = 1e-2,
+    friction_tolerance: float = 1e-10,
     progress: Progress = None,
     resume: Trajectory | None = None,
 ) -> Trajectory:
@@ -51,7 +52,7 @@ def simulate(
     An interrupted run is attached to the KeyboardInterrupt as `run`.
     """
     options = SimulationOptions(
-        duration, step, stepper, friction_residual, tolerance, on_failure, energy_guard
+        duration, step, stepper, friction_residual, tolerance, on_failure, energy_guard, friction_tolerance
     )
     scene = _scene(scene, resume)
     model = Model(scene, options.friction_residual)

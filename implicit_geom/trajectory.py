@@ -162,7 +162,7 @@ class Trajectory:
     def contacts(self) -> np.ndarray:
         """Structured array, one row per step and closed contact; see `implicit_geom.contacts`."""
         pyramid = self.options.switches.friction == "pyramid"
-        return contact_table(self.scene, self.solves, self.taken["time"], self.options.tolerance, pyramid)
+        return contact_table(self.scene, self.solves, self.taken["time"], self.options.undecided, pyramid)
 
     @property
     def max_penetration(self) -> float:

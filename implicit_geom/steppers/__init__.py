@@ -26,10 +26,15 @@ def make_stepper(model: Model, options: SimulationOptions) -> AnyStepper:
 
     stepper = options.switches
     if options.name == "implicit-euler":
-        return EulerStepper(model, options.tolerance)
+        return EulerStepper(model, options.tolerance, friction_tolerance=options.friction_tolerance)
     if stepper.integrator == "euler":
         return ApproximateStepper(model, stepper, options.tolerance)
     kind = {"rattle": RattleStepper, "rattle-4": Rattle4Stepper}[stepper.integrator]
     if stepper.surface == "faceted":
         model = Model(faceted_scene(model.scene, stepper.facets), options.friction_residual)
-    return kind(model, options.tolerance, guard=options.energy_guard)
+    return kind(
+        model,
+        options.tolerance,
+        guard=options.energy_guard,
+        friction_tolerance=options.friction_tolerance,
+    )

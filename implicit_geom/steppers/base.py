@@ -7,7 +7,7 @@ proximal rounds instead.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice
@@ -19,6 +19,8 @@ from implicit_geom.broadphase import BroadPhase
 from implicit_geom.contact_group import ContactGroup, WarmStart
 from implicit_geom.distance import closest
 from implicit_geom.errors import SimulationError
+from implicit_geom.islands import Islands, solve_apart
+from implicit_geom.linearised import settle_points
 from implicit_geom.model import Model, Pair, State
 from implicit_geom.newcomers import closest_points, suits
 from implicit_geom.newton import DENSE, NewtonOptions, Solution, follow_path, solve
@@ -52,9 +54,16 @@ class Settled(Generic[P]):
 class Stepper:
     """Keeps a model's warm starts between steps; a subclass says what a step is."""
 
-    def __init__(self, model: Model, tolerance: float = 1e-10, options: NewtonOptions | None = None) -> None:
+    def __init__(
+        self,
+        model: Model,
+        tolerance: float = 1e-10,
+        options: NewtonOptions | None = None,
+        friction_tolerance: float = 0.0,
+    ) -> None:
         self.model = model
         self.tolerance = tolerance
+        self.friction_tolerance = friction_tolerance
         self.options = options or NewtonOptions()
         self.broad = BroadPhase(model)
         self.seams = model.pairs.have_seams
@@ -68,7 +77,8 @@ class Stepper:
         """Solve for the motion over h with all pairs that it may bring together."""
         loads = impulse / h
         candidates = self.broad.candidates(state, abs(h), loads)
-        last: tuple[P, Solution] | None = None
+        last: tuple[P, np.ndarray] | None = None
+        iterations = 0
         for _ in range(MAX_ROUNDS):
             problem = self._problem(kind, candidates)
             self._fill_warm(state, candidates)
@@ -78,14 +88,16 @@ class Stepper:
                 problem, found, status = cast(P, over[0]), over[1], "continued"
             if found is None:
                 return "Newton's method found no solution", histories
+            iterations += found.iterations
             nu = self._velocities(problem, found.z)
             missed = self.broad.missed(state, nu, abs(h), candidates)
             if not missed:
                 break
-            last = (problem, found)
+            last = (problem, found.z)
             candidates = sorted({*candidates, *missed})
         else:
             return "the set of candidate pairs did not settle", histories
+        found.iterations = iterations
         crossing = self._crossing(problem, found.z, state, h)
         return (crossing, histories) if crossing else Settled(problem, found, status, nu)
 
@@ -113,24 +125,47 @@ class Stepper:
         h: float,
         impulse: np.ndarray,
         thorough: bool,
-        last: tuple[StepProblem, Solution] | None,
+        last: tuple[StepProblem, np.ndarray] | None,
     ) -> tuple[Solution | None, str, list[list[float]]]:
-        z0 = problem.prepare(state, h, impulse, self.warm, self.tolerance)
-        histories: list[list[float]] = []
-        iterations = 0
+        z0 = problem.prepare(state, h, impulse, self.warm, self.tolerance, self.friction_tolerance)
         starts = self._starts(problem, state, h, impulse, z0, thorough)
-        if last is not None and problem.pattern is not None:
+        if problem.pattern is None:
+            return _first_solution(problem, starts)
+        near = z0
+        if last is not None:
             # a few more pairs rarely matter; what was found without them is close
-            near = problem.carried(z0, last[0], last[1].z)
-            starts = chain([lambda: (solve(problem, near, self.options, damped=False), "converged")], starts)
-        for attempt in starts:
-            found, status = attempt()
-            histories.append(found.history)
-            iterations += found.iterations
-            if found.converged and problem.certified(found.z):
-                found.iterations = iterations
-                return found, status, histories
-        return None, "failed", histories
+            near = problem.carried(z0, *last)
+            settle_points(problem, near)
+            starts = chain(self._starts(problem, state, h, impulse, near, thorough), starts)
+        islands = Islands.of(problem)
+        apart = solve_apart(problem, islands, near, self.options)
+        solution = Solution(apart.z, bool(np.all(apart.solved)), apart.iterations, apart.history)
+        histories = [apart.history]
+        if solution.converged and problem.certified(apart.z):
+            return solution, "converged", histories
+        hard = [islands.candidates(problem, k) for k in np.flatnonzero(~apart.solved).tolist()]
+        if solution.converged or len(hard[0]) == len(problem.candidates):
+            found, status, more = _first_solution(problem, starts)
+            return found, status, histories + more
+        status = "converged"
+        for candidates in hard:
+            part = self._problem(type(problem), candidates)
+            known = None if last is None else (problem, near)
+            found, reached, more = self._attempts(part, state, h, impulse, thorough, known)
+            histories += more
+            if found is None:
+                break
+            status = reached if reached == "continued" else status
+            solution.iterations += found.iterations
+            solution.z = problem.carried(solution.z, part, found.z, part.moved_by_contacts)
+        else:
+            whole = solve(problem, solution.z, self.options, damped=False)
+            whole.iterations += solution.iterations
+            histories.append(whole.history)
+            if whole.converged and problem.certified(whole.z):
+                return whole, status, histories
+        found, status, more = _first_solution(problem, starts)
+        return found, status, histories + more
 
     def _starts(
         self,
@@ -262,6 +297,22 @@ class Stepper:
         nu = np.zeros((len(m.bodies), problem.velocities))
         nu[m.moving] = z[: m.moving.size * problem.velocities].reshape(m.moving.size, -1)
         return nu
+
+
+def _first_solution(
+    problem: StepProblem, starts: Iterable[Callable[[], tuple[Solution, str]]]
+) -> tuple[Solution | None, str, list[list[float]]]:
+    """The first of some ways to end at a solution, its status, and the histories of all that were tried."""
+    histories: list[list[float]] = []
+    iterations = 0
+    for attempt in starts:
+        found, status = attempt()
+        histories.append(found.history)
+        iterations += found.iterations
+        if found.converged and problem.certified(found.z):
+            found.iterations = iterations
+            return found, status, histories
+    return None, "failed", histories
 
 
 def _continued(way: Callable[[], Solution]) -> tuple[Solution, str]:

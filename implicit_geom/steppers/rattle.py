@@ -52,8 +52,9 @@ class RattleStepper(EulerStepper):
         tolerance: float = 1e-10,
         options: NewtonOptions | None = None,
         guard: float = 1e-2,
+        friction_tolerance: float = 0.0,
     ) -> None:
-        super().__init__(model, tolerance, options)
+        super().__init__(model, tolerance, options, friction_tolerance)
         self.guard = guard
         self.scale = EnergyScale(model)
         self.patches = model.pairs.may_have_patches

@@ -200,7 +200,12 @@ def test_pairs_proved_to_stay_apart(closed: bool) -> None:
     state, broad = model.initial_state(), BroadPhase(model)
     nu, h = np.column_stack([state.v, state.w]), 0.1
     pairs = np.array(broad.candidates(state, h, model.loads(0.0)))
-    apart = broad._kept_apart(state, nu, h, pairs, np.full(len(pairs), closed))
+    end = state.advanced(nu, h)
+    ends = []
+    for c in pairs.tolist():
+        pair = model.pairs[c]
+        ends.append(closest(model.placed(end, pair.first), model.placed(end, pair.second)).unknowns)
+    apart = broad._kept_apart(state, nu, h, pairs, np.full(len(pairs), closed), ends)
     assert 0.2 < np.mean(apart) < 1
     allowed = broadphase.ROLLING * 0.1 if closed else broadphase.CROSSING * 0.22
     for c in pairs[apart].tolist():

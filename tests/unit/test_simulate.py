@@ -61,6 +61,8 @@ def test_after_a_shortened_step_the_count_starts_anew() -> None:
         ({"duration": None}, "duration = None"),
         ({"tolerance": 0}, "tolerance = 0"),
         ({"tolerance": 2.0}, "tolerance = 2"),
+        ({"friction_tolerance": 0}, "friction_tolerance = 0"),
+        ({"friction_tolerance": 1.0}, "friction_tolerance = 1"),
         ({"stepper": "implicit-eulr"}, "did you mean 'implicit-euler'"),
         ({"stepper": "implicit-ratle"}, "did you mean 'implicit-rattle'"),
         ({"stepper": "nguyen-trinkl"}, "did you mean 'nguyen-trinkle'"),
