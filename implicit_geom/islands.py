@@ -27,6 +27,8 @@ class Islands:
         from scipy.sparse import coo_matrix  # (here: it takes long to import)
         from scipy.sparse.csgraph import connected_components
 
+        if problem.islands is not None:
+            return problem.islands
         nv, bodies = problem.velocities, problem.model.moving.size
         ends = [inputs[:, ::nv][:, : p.ends // nv] // nv for inputs, p in _groups(problem)]
         links = [e for e in ends if e.shape[1] == 2]
@@ -36,7 +38,8 @@ class Islands:
         of_unknown[: nv * bodies] = np.repeat(of_body, nv)
         for (_, p), e in zip(_groups(problem), ends, strict=True):
             of_unknown[p.at_own] = of_body[e[:, :1]]
-        return Islands(count, of_unknown)
+        problem.islands = Islands(count, of_unknown)
+        return problem.islands
 
     def candidates(self, problem: StepProblem, island: int) -> list[int]:
         """The candidate pairs of one island."""

@@ -8,6 +8,7 @@ candidate pairs.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -99,6 +100,7 @@ class StepProblem:
             friction
         )  # where the impulses of friction are, and the rows of their law
         self.held: np.ndarray | None = None
+        self.islands: Any = None  # of `implicit_geom.islands`, once they are known
         self.rough_friction = 0.0
 
     def _entries(self, smooth: bool) -> np.ndarray:

@@ -73,7 +73,7 @@ class Pace:
     better: float = 1e-2  # residual of a start by the interior method that is taken, over what is known
     first: Effort | None = None  # rounds that are tried from what is known before the interior method
     again: Effort = AGAIN
-    stiff: tuple[bool, ...] = (True,)  # with the contacts' turning; without, where that leads nowhere
+    steep: float = np.inf  # residual over the speed scale beyond which the contacts' turning is left out
 
 
 CAREFUL = Pace(linearisations=8)
@@ -86,7 +86,7 @@ QUICK = Pace(
     better=0.1,
     first=SHORT,
     again=replace(AGAIN, most=150),
-    stiff=(True, False),
+    steep=5e-3,
 )
 CLOSER = 0.3  # fall of `enough` from one linearisation to the next
 MANY = 8  # contacts that make rounds worth while
@@ -190,22 +190,20 @@ def by_rounds(
     steps, last = 0, np.inf
     pace = QUICK if problem.rough_friction else CAREFUL
     for k in range(pace.linearisations):
-        for stiff in pace.stiff if k > 0 else (False,):
-            frozen = Frozen(problem, z, stiff)
-            # (the first linearisations are worth a few digits only)
-            far = frozen.residual(frozen.start, frozen.u(frozen.nu)) / frozen.speed
-            tolerance = ROUGH[k] if k < len(ROUGH) else FINE
-            tolerance = max(tolerance, pace.forcing * far, pace.enough * CLOSER**k * problem.rough_friction)
-            if k == 0 and (far >= FAR or pace is CAREFUL):
-                start = begin(frozen, pace.inside * tolerance)
-                nu, P, r, more = make_rounds(frozen, *start, effort, tolerance * frozen.speed)
-            else:
-                nu, P, r, more = _from_what_is_known(frozen, far, tolerance, pace)
-            steps += more
-            hopeless = not r < max(HOPELESS, tolerance) * frozen.speed
-            if not hopeless:
-                break
-        if hopeless:
+        frozen = Frozen(problem, z, stiff=k > 0)
+        # (the first linearisations are worth a few digits only)
+        far = frozen.residual(frozen.start, frozen.u(frozen.nu)) / frozen.speed
+        tolerance = ROUGH[k] if k < len(ROUGH) else FINE
+        tolerance = max(tolerance, pace.forcing * far, pace.enough * CLOSER**k * problem.rough_friction)
+        if k > 0 and far > pace.steep:
+            frozen.T = [np.zeros_like(T) for T in frozen.T]
+        if k == 0 and (far >= FAR or pace is CAREFUL):
+            start = begin(frozen, pace.inside * tolerance)
+            nu, P, r, more = make_rounds(frozen, *start, effort, tolerance * frozen.speed)
+        else:
+            nu, P, r, more = _from_what_is_known(frozen, far, tolerance, pace)
+        steps += more
+        if not r < max(HOPELESS, tolerance) * frozen.speed:
             break
         z = frozen.unknowns(nu, P)
         if problem.rough_friction:
@@ -254,6 +252,11 @@ def _with_friction_held(problem: StepProblem, z: np.ndarray, options: NewtonOpti
     return Solution(found.z, far <= 1, found.iterations, [*found.history, far])
 
 
+def go_on(problem: StepProblem, z: np.ndarray, options: NewtonOptions) -> Solution:
+    """Rounds from z, whose impulses are known for most of the contacts."""
+    return by_rounds(problem, z, as_they_are, SLOW, options)
+
+
 def ways(problem: StepProblem, z: np.ndarray, options: NewtonOptions) -> Iterator[Callable[[], Solution]]:
     """Ways to make rounds from z, cheapest first; none for problems that they do not suit."""
     few = problem.pattern is None and len(problem.order) < MANY
@@ -262,6 +265,6 @@ def ways(problem: StepProblem, z: np.ndarray, options: NewtonOptions) -> Iterato
     yield partial(by_rounds, problem, z, partial(interior, lifted=False), INSIDE, options)
     yield partial(by_rounds, problem, z, partial(interior, lifted=True), INSIDE, options)
     if problem.pressed(z):
-        yield partial(by_rounds, problem, z, as_they_are, SLOW, options)
+        yield partial(go_on, problem, z, options)
     for effort in COLD:
         yield partial(by_rounds, problem, z, from_nothing, effort, options)

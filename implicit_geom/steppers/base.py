@@ -25,7 +25,7 @@ from implicit_geom.model import Model, Pair, State
 from implicit_geom.newcomers import closest_points, suits
 from implicit_geom.newton import DENSE, NewtonOptions, Solution, follow_path, solve
 from implicit_geom.problem import StepProblem
-from implicit_geom.rounds import ways
+from implicit_geom.rounds import go_on, ways
 from implicit_geom.scene import Friction
 from implicit_geom.steppers.seams import passed_over
 from implicit_geom.steppers.solve import Failure
@@ -36,6 +36,7 @@ JUMP = 100.0  # weight of multipliers against constraints where a contact may ju
 IMPACT = 10.0  # impulse to start from in an impact, in units of effective mass times speed scale
 MAX_ROUNDS = 20  # solves of one step with a growing set of candidate pairs
 
+CROWD = 500  # candidates of which the likely ones are looked at first
 NEWCOMERS = 8  # pairs that are quicker looked at together
 
 P = TypeVar("P", bound=StepProblem)
@@ -77,6 +78,10 @@ class Stepper:
         """Solve for the motion over h with all pairs that it may bring together."""
         loads = impulse / h
         candidates = self.broad.candidates(state, abs(h), loads)
+        if len(candidates) > CROWD:
+            # what is unlikely to touch comes after, with the others' motion known
+            self._fill_warm(state, candidates)
+            candidates = self.broad.likely(state, abs(h), loads, candidates)
         last: tuple[P, np.ndarray] | None = None
         iterations = 0
         for _ in range(MAX_ROUNDS):
@@ -136,8 +141,10 @@ class Stepper:
             # a few more pairs rarely matter; what was found without them is close
             near = problem.carried(z0, *last)
             settle_points(problem, near)
-            starts = chain(self._starts(problem, state, h, impulse, near, thorough), starts)
+            starts = chain(self._starts_near(problem, near), starts)
         islands = Islands.of(problem)
+        if islands.count == 1:
+            return _first_solution(problem, starts)
         apart = solve_apart(problem, islands, near, self.options)
         solution = Solution(apart.z, bool(np.all(apart.solved)), apart.iterations, apart.history)
         histories = [apart.history]
@@ -166,6 +173,14 @@ class Stepper:
                 return whole, status, histories
         found, status, more = _first_solution(problem, starts)
         return found, status, histories + more
+
+    def _starts_near(
+        self, problem: StepProblem, near: np.ndarray
+    ) -> Iterator[Callable[[], tuple[Solution, str]]]:
+        """Ways from what was found without some of the pairs."""
+        yield lambda: (solve(problem, near, self.options, damped=False), "converged")
+        if self.model.friction_residual != "fritz-john":
+            yield partial(_continued, partial(go_on, problem, near, self.options))
 
     def _starts(
         self,
