@@ -20,6 +20,7 @@ from scipy.spatial import ConvexHull
 COLUMN, PAGE = 3.5, 7.2  # widths in inches: one column, and the text of a page
 # readable in grey and by the colour-blind
 BLUE, ORANGE, GREEN, RED, PURPLE, GREY = "#0b5fa5", "#e08214", "#1b8a5a", "#c0392b", "#7b4ea3", "#7a7a7a"
+BROWN = "#8c5a2b"
 PALETTE = (BLUE, ORANGE, GREEN, RED, PURPLE, GREY)
 STYLE: dict[str, Any] = {
     "font.family": "STIXGeneral",

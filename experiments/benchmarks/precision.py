@@ -30,10 +30,10 @@ from experiments.benchmarks.timing import Contender, conditions, in_turns, judge
 from experiments.check import Check, at_least
 from experiments.comparison import Table, columns, rows_at
 from experiments.figures import paper
-from experiments.peers import PACKAGES, RollingBody, count_steps, installed, peer
+from experiments.peers import MODULES, RollingBody, count_steps, installed, peer
 from experiments.references import reference
 
-TITLE = "wall time for a given error on the rolling ellipsoid: our steppers, MuJoCo and Drake"
+TITLE = "wall time for a given error on the rolling ellipsoid: our steppers, MuJoCo, Drake and Siconos"
 PARAMS: dict[str, Any] = {
     "duration": 5.0,
     "steps": {  # the longest and the shortest tried, s
@@ -42,6 +42,7 @@ PARAMS: dict[str, Any] = {
         "implicit-rattle-4": (0.125, 0.015625),
         "mujoco": (0.04, 1.5625e-4),
         "drake": (0.04, 1.5625e-4),
+        "siconos": (0.01, 1.5625e-4),
     },
     "targets": (1e-3, 1e-5),  # m
     "kept": 4,  # variants of a peer that are timed, by target
@@ -56,6 +57,7 @@ QUICK: dict[str, Any] = {
         "implicit-rattle-4": (0.1, 0.05),
         "mujoco": (0.04, 0.01),
         "drake": (0.04, 0.02),
+        "siconos": (0.01, 0.005),
     },
     "targets": (1e-3,),
     "kept": 1,
@@ -138,7 +140,7 @@ def run(params: dict[str, Any]) -> dict[str, Table]:
 
 
 def _ways(params: dict[str, Any]) -> list[Way]:
-    own = [Way(OURS, name) for name in params["steps"] if name not in PACKAGES]
+    own = [Way(OURS, name) for name in params["steps"] if name not in MODULES]
     return own + [Way(name, v) for name in installed() for v in peer(name).variants()]
 
 
@@ -229,7 +231,7 @@ def check(tables: dict[str, Table]) -> list[Check]:
     survey, needed = tables["survey"], tables["needed"]
     finite = np.isfinite(survey["position_error"])
     checks = [at_least("share of runs with a finite error", np.mean(finite), 1.0)]
-    for simulator in PACKAGES:
+    for simulator in MODULES:
         if tables["conditions"][simulator][0] != "-":
             rows = int(np.sum(survey["simulator"] == simulator))
             checks.append(at_least(f"{simulator}: runs", rows, 1))

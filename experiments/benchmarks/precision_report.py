@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from experiments.comparison import Table
-from experiments.figures import GREY, PAGE, PURPLE, RED, panels
+from experiments.figures import BROWN, GREY, PAGE, PURPLE, RED, panels
 from experiments.motion_figures import COLOURS, MARKERS
 
-LOOKS = {"mujoco": ("MuJoCo", RED, "D"), "drake": ("Drake", PURPLE, "v")}
+LOOKS = {"mujoco": ("MuJoCo", RED, "D"), "drake": ("Drake", PURPLE, "v"), "siconos": ("Siconos", BROWN, "s")}
 
 
 def lines(tables: dict[str, Table]) -> list[str]:

@@ -1,13 +1,14 @@
-"""Time of one step at the same h: our steppers, MuJoCo and Drake on the rolling ellipsoid.
+"""Time of one step at the same h: our steppers, MuJoCo, Drake and Siconos on the rolling ellipsoid.
 
 A step of the same length is not a step of the same worth: see the README of this folder, and `precision`
 for the time that an error costs.
 
     loop    the stepping loop alone. Ours: the compiled march, with all it keeps of every step for the
-            records; MuJoCo: `mj_step(model, data, count)` and Drake: `Simulator.AdvanceTo`, which keep
-            nothing
+            records; MuJoCo: `mj_step(model, data, count)`, Drake: `Simulator.AdvanceTo` and Siconos:
+            `computeOneStep` in a C++ program beside this one, which keep nothing
     call    from the description of the scene to the states of every step. Ours: all of `simulate`;
-            MuJoCo: XML, `MjModel`, `rollout`; Drake is left out (its states need a loop in Python)
+            MuJoCo: XML, `MjModel`, `rollout`; Drake (its states need a loop in Python) and Siconos (another
+            process) are left out
 
 Both divided by the number of steps. A ratio is our least time over MuJoCo's, that of the quickest setting
 with MuJoCo's own contact.
@@ -31,10 +32,10 @@ from experiments.benchmarks.timing import (
 )
 from experiments.check import Check, at_least, at_most
 from experiments.comparison import Table, columns
-from experiments.figures import BLUE, GREY, PAGE, PURPLE, RED, label, panels, paper
+from experiments.figures import BLUE, BROWN, GREY, PAGE, PURPLE, RED, label, panels, paper
 from experiments.peers import RollingBody, count_steps, installed, peer
 
-TITLE = "time of a step on the rolling ellipsoid: our steppers, MuJoCo and Drake"
+TITLE = "time of a step on the rolling ellipsoid: our steppers, MuJoCo, Drake and Siconos"
 PARAMS: dict[str, Any] = {
     "duration": {0.01: 5.0, 0.001: 1.0},  # s, by step
     "rounds": 60,
@@ -184,4 +185,4 @@ def plot(tables: dict[str, Table]) -> dict[str, Any]:
 def _colour(name: str) -> str:
     if name.endswith("uncompiled"):
         return GREY
-    return {"mujoco": RED, "drake": PURPLE}.get(name.split()[0], BLUE)
+    return {"mujoco": RED, "drake": PURPLE, "siconos": BROWN}.get(name.split()[0], BLUE)

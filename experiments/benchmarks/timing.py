@@ -13,13 +13,12 @@ import platform
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
 
 from experiments.comparison import Table, columns
-from experiments.peers import PACKAGES, installed
+from experiments.peers import MODULES, SOURCES, installed, version_of
 from implicit_geom.compiled import SWITCH
 
 ABSENT = "-"
@@ -92,8 +91,8 @@ def uncompiled() -> Iterator[None]:
 def conditions(*, timed: bool) -> Table:
     """One row: whether times are to be judged, the machine, its load, the peers' versions."""
     here = installed()
-    versions = [version(name) if name in here else ABSENT for name in PACKAGES]
-    names = ("timed", "processor", "cores", "load", *PACKAGES)
+    versions = [version_of(name) if name in here else ABSENT for name in MODULES]
+    names = ("timed", "processor", "cores", "load", *MODULES)
     return columns(names, [(int(timed), _processor(), os.cpu_count() or 1, _load(), *versions)])
 
 
@@ -102,8 +101,8 @@ def remarks(table: Table) -> list[str]:
     row = {name: column[0] for name, column in table.items()}
     lines = [f"  {row['processor']}, {row['cores']} cores, load {row['load']:.1f}"]
     lines += [
-        f"  {name} is not installed: its rows are left out (extra `peers`)"
-        for name in PACKAGES
+        f"  {name} is not installed: its rows are left out ({SOURCES[name]})"
+        for name in MODULES
         if row[name] == ABSENT
     ]
     if row["load"] > row["cores"]:

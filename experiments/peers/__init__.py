@@ -7,7 +7,8 @@ A peer is a module with
     simulate(body, *, duration, step, setting, record=True) -> PeerRun
     stepping(body, step, setting) -> Stepping        for times alone
 
-It is imported when it is asked for; one that is not installed is simply not among `installed()`.
+It is imported when it is asked for; one that is not installed is simply not among `installed()`. A peer
+that is no Python package (Siconos) says by itself whether it is here, `present()`, and which `release()`.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
+from importlib.metadata import version
 from importlib.util import find_spec
 from types import ModuleType
 
@@ -22,8 +24,16 @@ import numpy as np
 
 from implicit_geom import Scene, rotation
 
-PACKAGES = {"mujoco": "mujoco", "drake": "pydrake"}  # peer: the package it needs
-MODULES = {"mujoco": "experiments.peers.mujoco_peer", "drake": "experiments.peers.drake_peer"}
+MODULES = {
+    "mujoco": "experiments.peers.mujoco_peer",
+    "drake": "experiments.peers.drake_peer",
+    "siconos": "experiments.peers.siconos_peer",
+}
+PACKAGES = {"mujoco": "mujoco", "drake": "pydrake"}  # peer: the Python package it needs
+SOURCES = {  # where a peer comes from
+    **dict.fromkeys(PACKAGES, "extra `peers`"),
+    "siconos": "Debian's package `siconos` and a C++ compiler",
+}
 
 # numbers of steps of consecutive pieces of a motion, from its start -> seconds of each piece
 Stepping = Callable[[np.ndarray], np.ndarray]
@@ -142,8 +152,17 @@ def count_steps(duration: float, step: float) -> int:
 
 
 def installed() -> list[str]:
-    """The peers that can be imported here."""
-    return [name for name, package in PACKAGES.items() if find_spec(package) is not None]
+    """The peers that can be run here."""
+    return [name for name in MODULES if _here(name)]
+
+
+def _here(name: str) -> bool:
+    return find_spec(PACKAGES[name]) is not None if name in PACKAGES else bool(peer(name).present())
+
+
+def version_of(name: str) -> str:
+    """The version of an installed peer."""
+    return version(name) if name in PACKAGES else str(peer(name).release())
 
 
 def peer(name: str) -> ModuleType:

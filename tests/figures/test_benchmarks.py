@@ -7,7 +7,7 @@ from experiments import peers
 from experiments.benchmarks import batch, precision, step, timing
 from experiments.benchmarks.precision import time_for
 from experiments.benchmarks.timing import Contender, in_pieces, in_turns
-from experiments.peers import PACKAGES
+from experiments.peers import MODULES
 
 
 def test_least_time_is_the_sum_of_the_least_pieces() -> None:
@@ -65,7 +65,7 @@ def test_absent_peers_are_left_out_and_named(subject, monkeypatch) -> None:
     tables = subject.run({**subject.PARAMS, **subject.QUICK})
     assert all(check.passed for check in subject.check(tables))
     words = subject.report(tables)
-    assert all(f"{name} is not installed" in words for name in PACKAGES)
+    assert all(f"{name} is not installed" in words for name in MODULES)
     assert not any(
-        name in str(tables[table]) for name in PACKAGES for table in tables if table != "conditions"
+        name in str(tables[table]) for name in MODULES for table in tables if table != "conditions"
     )
