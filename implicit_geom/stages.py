@@ -19,7 +19,7 @@ the closest-point conditions:
     B (n x (w_2 - w_1) + sum_i l_i grad f_i + sum_j k_j grad g_j) = 0,    (I - B) (r - r_0) = 0
     0 <= l_i _|_ -f_i(r) >= 0,   0 <= k_j _|_ -g_j(r) >= 0
 
-B = 0 leaves one point at each end, B = I pushes at the end-of-step point alone.
+B = 0 leaves one point at each end (and l = k = 0 in stage 2), B = I pushes at the end-of-step point alone.
 
 In a step that runs backwards an impulse drives a velocity the other way, and a natural map such as
 P = max(P - u, 0) finds an open solution beside the closed one. Where a contact is to stay closed
@@ -126,7 +126,11 @@ def _velocity(kind: PairKind, smooth: bool) -> Equations:
         gradient = ca.fabs(s["h"]) * gradient + sum((face.normal for face in faces), ca.SX.zeros(dim))
         B = s.matrix("B")
         along = B @ gradient + (ca.SX.eye(dim) - B) @ step
-        rows = ca.vertcat(along, *[face.rows / length for face in faces])
+        # a point that is given does not feel the multipliers: on an edge, where both sides of their rows
+        # are zero, rounding would choose between the two, and with it where Newton's method goes
+        free = ca.sumsqr(B) > 0
+        own = ca.vertcat(*[face.rows for face in faces])
+        rows = ca.vertcat(along, ca.if_else(free, own, s["c"] * s.u[at["l"].start : at["k"].stop]) / length)
     normal = ca.dot(frame[0], point_velocity(nu[1], points[1]) - point_velocity(nu[0], points[0]))
     v = slip(kind, nu, points, frame)
     report = {"normal_velocity": normal}

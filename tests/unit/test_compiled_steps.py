@@ -27,6 +27,7 @@ from compiled_scenes import (
 from test_restart import assert_identical
 
 import shapes
+from experiments import euler_disc
 from experiments.benchmarks.agreement import BOUND, compared
 from implicit_geom import Scene, Trajectory, simulate
 from implicit_geom.compiled import SWITCH, available, runner
@@ -74,6 +75,8 @@ CASES = {
         share=0.3,
         options={"tolerance": 1e-12},  # (its point on a line or a face is known to the tolerance)
     ),
+    # (a point on an edge is given in stage 2: nothing there may hang on rounding)
+    "coin on its rim": Case(lambda: euler_disc.start().scene(), h=1e-3, steps=40),
     "superellipsoid p = 10": Case(
         lambda: on_ground(
             shapes.superellipsoid(0.5, 0.4, 0.3, p=10),
