@@ -5,6 +5,8 @@ warm starts. The differences at its end are relative: positions to the body's si
 (times size) to the larger of the body's speed at both ends and what gravity adds in the step, after
 4 roundings of its position over the step, to which no velocity is known: gaps are differences of
 positions. The runs go on from the compiled result, so that differences do not add up.
+
+Of the experiments in STEADY, whose motions do not magnify rounding, whole runs are compared, too.
 """
 
 from __future__ import annotations
@@ -25,36 +27,64 @@ from implicit_geom.simulate import _March
 from implicit_geom.solver_state import Memory, restore
 
 TITLE = "compiled steps against the steppers' own, step by step over the experiments"
-SKIPPED = ("work-precision",)  # the same runs as others, with peers beside them
-PARAMS: dict[str, Any] = {"quick": False, "names": None}
-QUICK: dict[str, Any] = {"quick": True, "names": ("c07-spin", "ellipsoid-rolling", "landing")}
-BOUND = 1e-12
-# experiments without a motion that magnifies rounding: whole runs are compared, too
+LARGE = "more than 160 unknowns: no step is compiled"
+CLASSICAL = "classical steppers alone: no step is compiled"
+LEFT_OUT = {
+    "ah02-136": LARGE,
+    "ah02-21": LARGE,
+    "ah02-pyramid": "a problem at rest: no step is taken",
+    "ah02-table1": LARGE,
+    "nt12-peg": CLASSICAL,
+    "nt12-ramp": CLASSICAL,
+    "work-precision": "the runs of ellipsoid-rolling and rattleback again, with peers beside them",
+}
 STEADY = (
+    "c07-attribution",
+    "c07-fig1a",
+    "c07-fig1b",
     "c07-spin",
     "c07-two-spheres",
     "disc-on-edge",
+    "ellipse-rolling",
     "ellipsoid-on-ellipsoid",
     "ellipsoid-rolling",
     "euler-disc",
+    "friction-pyramid",
+    "landing",
+    "rattleback",
+    "shape-loss",
     "sliding-spinning-ball",
     "spinning-egg",
 )
+UNSTEADY = {"c07-disc": "polygons turn over their vertices like a pendulum upside down"}
+HERE = {"workers": 1}  # steps in other processes are not seen
+SHORTER = {"c07-attribution": {"cases": ((64, 0.01),)}}  # quick forms: sixteen classical steppers a case
+PARAMS: dict[str, Any] = {"quick": False, "names": None}
+QUICK: dict[str, Any] = {"quick": True}
+BOUND = 1e-12
 WHOLE_BOUND = 1e-9  # m
 Table = dict[str, np.ndarray]
 
 
+def names() -> list[str]:
+    """The experiments whose steps are taken by compiled code."""
+    return [name for name in experiments.REGISTRY if name not in LEFT_OUT]
+
+
 def run(params: dict[str, Any]) -> dict[str, Table]:
     rows, whole = [], []
-    names = params["names"] or [n for n in experiments.REGISTRY if n not in SKIPPED]
-    for name in names:
+    for name in params["names"] or names():
         module = experiments.REGISTRY[name]
         chosen = {**module.PARAMS, **(module.QUICK if params["quick"] else {})}
-        with compared() as found:
+        chosen |= {key: value for key, value in HERE.items() if key in chosen}
+        chosen |= SHORTER.get(name, {}) if params["quick"] else {}
+        with compared() as found, recorded() as ours:
             module.run(chosen)
         rows.append((name, found.compiled, found.own, found.position, found.velocity, found.failed))
         if name in STEADY:
-            whole.append((name, *_whole_runs(module, chosen)))
+            with recorded() as theirs, uncompiled():
+                module.run(chosen)
+            whole.append((name, len(ours), _apart(ours, theirs)))
     columns = ("experiment", "compiled", "own", "position", "velocity", "not_repeated")
     tables = {"steps": {c: np.array([r[i] for r in rows]) for i, c in enumerate(columns)}}
     columns = ("experiment", "runs", "position")
@@ -62,14 +92,9 @@ def run(params: dict[str, Any]) -> dict[str, Table]:
     return tables
 
 
-def _whole_runs(module: Any, params: dict[str, Any]) -> tuple[int, float]:
-    """All runs of an experiment with and without compiled code: how many, largest distance of a body, m."""
-    with recorded() as ours:
-        module.run(params)
-    with recorded() as theirs, uncompiled():
-        module.run(params)
-    pairs = list(zip(ours, theirs, strict=True))
-    return len(pairs), max(float(np.max(np.abs(a.states.x - b.states.x))) for a, b in pairs)
+def _apart(ours: list[Trajectory], theirs: list[Trajectory]) -> float:
+    """Largest distance of a body in runs with and without compiled code, m."""
+    return max(float(np.max(np.abs(a.states.x - b.states.x))) for a, b in zip(ours, theirs, strict=True))
 
 
 @contextmanager
@@ -89,13 +114,30 @@ def recorded() -> Iterator[list[Trajectory]]:
         _March.run = march  # type: ignore[method-assign]
 
 
+def report(tables: dict[str, Table]) -> str:
+    """Worst differences by experiment, then which experiments are not there, and why."""
+    t, runs = tables["steps"], tables["runs"]
+    whole = dict(zip(runs["experiment"].tolist(), zip(runs["runs"].tolist(), runs["position"].tolist())))
+    lines = [
+        f"  {'':24}{'compiled':>10}{'own':>8}{'not repeated':>14}{'position':>10}{'velocity':>10}"
+        f"{'runs':>7}{'apart, m':>10}"
+    ]
+    for i, name in enumerate(t["experiment"].tolist()):
+        counts = f"{t['compiled'][i]:10d}{t['own'][i]:8d}{t['not_repeated'][i]:14d}"
+        worst = f"{t['position'][i]:10.1e}{t['velocity'][i]:10.1e}"
+        count, apart = whole.get(name, (None, None))
+        said = f"  {UNSTEADY.get(name, '')}" if count is None else f"{count:7d}{apart:10.1e}"
+        lines.append(f"  {name:24}{counts}{worst}{said}")
+    return "\n".join(lines + [f"  {name} is left out: {why}" for name, why in LEFT_OUT.items()])
+
+
 def check(tables: dict[str, Table]) -> list[Check]:
     t = tables["steps"]
     return [
         at_most("position after a step / size", float(np.max(t["position"])), BOUND),
         at_most("velocity after a step / speed", float(np.max(t["velocity"])), BOUND),
         at_most("compiled steps that the stepper takes otherwise", float(np.sum(t["not_repeated"])), 0),
-        at_least("steps in compiled code", float(np.sum(t["compiled"])), 100),
+        at_least("steps in compiled code, any experiment", float(np.min(t["compiled"])), 1),
         at_most("position in whole runs", float(np.max(tables["runs"]["position"])), WHOLE_BOUND, "m"),
     ]
 
