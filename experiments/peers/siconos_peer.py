@@ -182,7 +182,5 @@ class Child:
 
     def end(self) -> None:
         """No more lines: the program ends by itself."""
-        if self.process.stdin is not None:
-            self.process.stdin.close()
-        self.process.wait()
+        self.process.communicate()
         self.words.close()
