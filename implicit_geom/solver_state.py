@@ -51,6 +51,7 @@ def restore(stepper: AnyStepper, plain: dict[str, Any]) -> None:
         return
     if "warm" not in plain:
         return
+    stepper.begun = True
     stepper.warm = {
         int(pair): WarmStart(**{name: _array(value) for name, value in start.items()})
         for pair, start in plain["warm"].items()

@@ -123,5 +123,6 @@ class _Held:
             here = (lane.shared[part][lane.number, lane.taken].copy() for part in PARTS)
             lane.state = State(lane.taken * self.h, *here)
             lane.solver.warm, normals, lane.solver.history = self.engine.take(i)
+            lane.solver.begun = True
             lane.solver.broad.normals.update(normals)
         idle.setdefault(self.key, []).append(self.engine)

@@ -58,6 +58,7 @@ class Runner:
         rows = engine.read(0, taken)
         solver = self.solver
         solver.warm, normals, solver.history = engine.take(0)
+        solver.begun = True
         solver.broad.normals.update(normals)
         times = np.concatenate([[state.time], ends[: taken - 1]])
         solves = _solves(self.model, engine, rows, times, step, self.options)

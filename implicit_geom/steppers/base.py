@@ -69,6 +69,7 @@ class Stepper:
         self.broad = BroadPhase(model)
         self.seams = model.pairs.have_seams
         self.warm: dict[int, WarmStart] = {}
+        self.begun = False  # a step was taken, or is remembered from an earlier run
         self.history: tuple[float, np.ndarray] | None = None  # of `implicit_geom.compiled`: last solutions
         self._problems: dict[tuple[str | int, ...], StepProblem] = {}
 

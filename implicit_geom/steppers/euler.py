@@ -112,6 +112,7 @@ class EulerStepper(VelocityStage):
         starts: dict[int, Start],
     ) -> tuple[list[ContactRecord], dict[int, EndContact]]:
         """Keep the unknowns for the next step; closed contacts for the records and for the velocity stage."""
+        self.begun = True
         records: list[ContactRecord] = []
         ends: dict[int, EndContact] = {}
         at_start = stage != EULER
