@@ -37,6 +37,7 @@ import numpy as np
 
 from experiments.peers import PeerRun, RollingBody, Stepping, count_steps
 from implicit_geom import rotation
+from implicit_geom.compiled import keeping
 from implicit_geom.compiled.objects import folder
 
 HEADERS = Path("/usr/include/siconos")
@@ -141,7 +142,8 @@ def program() -> Path:
         raise RuntimeError("Siconos as a peer needs a C++ compiler")
     options = ["-O2", "-std=c++14", *(f"-I{HEADERS / name}" for name in ("kernel", "numerics", ""))]
     made_from = "\n".join([SOURCE.read_text(), release(), chosen, *options])
-    path = folder() / f"siconos-{hashlib.sha256(made_from.encode()).hexdigest()[:32]}"
+    path = folder() / f"{hashlib.sha256(made_from.encode()).hexdigest()}.siconos"
+    keeping.use(path)
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=path.parent) as new:

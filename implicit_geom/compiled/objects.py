@@ -2,7 +2,8 @@
 
 An object file is found by the hash of what it was made from: a name, the sources of this package, the
 versions of CasADi and LLVM, and the processor. It is written under another name and then renamed, so
-that readers see a whole file or none; a file that was damaged all the same is made again.
+that readers see a whole file or none; a file that was damaged all the same is made again. A process that
+writes its first file removes what was not used for long (`keeping`).
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ import llvmlite
 import llvmlite.binding as llvm
 import platformdirs
 from llvmlite import ir
+
+from implicit_geom.compiled import keeping
 
 LEVEL = 2  # of optimisation
 FOLDER = "IMPLICIT_GEOM_CACHE"  # environment variable: where to keep object files
@@ -64,11 +67,19 @@ def _load(name: str, make: Callable[[], tuple[ir.Module, dict[str, Any]]]) -> Co
     path = folder() / f"{_digest(name)}.o"
     found = _read(path)
     if found is not None:
+        keeping.use(path)
         return Code(*found)
     module, notes = make()
     data = _compile(module)
     _write(path, data, notes)
+    _clean(path.parent)
     return Code(data, notes)
+
+
+@cache
+def _clean(kept: Path) -> None:
+    """Once a process is enough."""
+    keeping.clean(kept)
 
 
 def folder() -> Path:
@@ -141,7 +152,7 @@ def _write(path: Path, data: bytes, notes: dict[str, Any]) -> None:
     name = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(prefix=".", dir=path.parent)
+        handle, name = tempfile.mkstemp(prefix=keeping.NEW, dir=path.parent)
         with os.fdopen(handle, "wb") as file:
             file.write(hashlib.sha256(rest).hexdigest().encode() + b"\n" + rest)
         os.replace(name, path)
