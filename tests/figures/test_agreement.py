@@ -1,5 +1,7 @@
 """The benchmark `agreement`: every experiment is compared or left out with a reason; differences are seen."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -7,6 +9,7 @@ import experiments
 from experiments import ellipsoid_rolling
 from experiments.benchmarks import agreement
 from experiments.benchmarks.agreement import LEFT_OUT, STEADY, UNSTEADY, compared, names
+from experiments.check import at_most
 from implicit_geom import simulate
 from implicit_geom.compiled import available
 from implicit_geom.compiled.runner import Runner
@@ -32,7 +35,7 @@ def test_what_is_left_out_takes_no_compiled_step(name: str) -> None:
 def test_a_sweep_is_compared_in_this_process() -> None:
     """Of `shape-loss`, which sweeps in processes, every implicit step is seen."""
     tables = agreement.run({"quick": True, "names": ("shape-loss",)})
-    assert tables["steps"]["compiled"][0] > 0
+    assert tables["agreement"]["compiled"][0] > 0
     assert all(check.passed for check in agreement.check(tables))
     words = agreement.report(tables)
     assert all(f"{name} is left out: {why}" in words for name, why in LEFT_OUT.items())
@@ -53,3 +56,23 @@ def test_a_compiled_step_that_differs_is_seen(monkeypatch: pytest.MonkeyPatch) -
     assert found.compiled > 0
     assert agreement.BOUND < found.velocity < 1e-10
     assert np.isfinite(found.position)
+
+
+def test_a_check_that_comes_out_otherwise_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An experiment whose second check holds with compiled code only."""
+
+    def run(_params):
+        simulate(ellipsoid_rolling.scene(), duration=0.1, step=0.01, progress=False)
+        return {"own": {"share": np.array([float(not available())])}}
+
+    def check(tables):
+        return [at_most("always", 0, 1), at_most("compiled", tables["own"]["share"][0], 0)]
+
+    module = SimpleNamespace(PARAMS={}, QUICK={}, run=run, check=check)
+    monkeypatch.setattr(experiments, "REGISTRY", {"some": module})
+    tables = agreement.run({"quick": True, "names": None})
+    assert tables["agreement"]["checks"].tolist() == [2]
+    assert tables["agreement"]["changed"].tolist() == [1]
+    assert [c.name for c in agreement.check(tables) if not c.passed] == [
+        "checks of experiments that come out otherwise"
+    ]
