@@ -10,7 +10,7 @@ from experiments.comparison import Table
 from experiments.figures import BROWN, GREY, PAGE, PURPLE, RED, panels
 from experiments.motion_figures import COLOURS, MARKERS
 
-LOOKS = {"mujoco": ("MuJoCo", RED, "D"), "drake": ("Drake", PURPLE, "v"), "siconos": ("Siconos", BROWN, "s")}
+LOOKS = {"mujoco": ("MuJoCo", RED, "D"), "drake": ("Drake", PURPLE, "v"), "siconos": ("Siconos", BROWN, "P")}
 
 
 def lines(tables: dict[str, Table]) -> list[str]:
@@ -56,7 +56,7 @@ def drawn(tables: dict[str, Table]) -> Any:
         handles[words] = axis.plot([], [], marker + "-", color=colour)[0]
     axis.set(xlabel="wall time of the stepping loop, ms", ylabel="position error at the end, m")
     axis.set(ylim=(0.3 * min(np.min(timed["position_error"]), 1e-5), 0.3))
-    figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=5)
+    figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=6)
     return figure
 
 
