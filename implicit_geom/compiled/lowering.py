@@ -17,6 +17,8 @@ import casadi as ca
 from llvmlite import ir
 
 Emit = Callable[..., Any]
+Element = tuple[int, int]  # an input and a place in it
+NOWHERE: Element = (-1, -1)
 
 # instructions that a library call or an intrinsic of LLVM takes
 INTRINSICS = {
@@ -46,6 +48,7 @@ COMPARISONS = {ca.OP_LT: "<", ca.OP_LE: "<=", ca.OP_EQ: "==", ca.OP_NE: "!="}
 DOUBLE = ir.DoubleType()
 POINTER = ir.PointerType()
 FAST = ("contract",)  # a * b + c may be rounded once; nothing may be reordered
+DIVIDED = (*FAST, "arcp")  # several quotients by one number may be products with its reciprocal
 
 
 def number(lanes: int) -> ir.Type:
@@ -64,37 +67,68 @@ def intrinsic(module: ir.Module, name: str, lanes: int, arguments: int) -> ir.Fu
     return _declared(module, f"llvm.{name}.{suffix}", ir.FunctionType(kind, [kind] * arguments))
 
 
-def lower(module: ir.Module, name: str, function: ca.Function, lanes: int = 1) -> ir.Function:
-    """Add an SX function to a module."""
+def divisors(function: ca.Function) -> set[Element]:
+    """The elements of inputs that something is divided by."""
+    found, origin = set(), dict[int, Element]()
+    for k in range(function.n_instructions()):
+        op, out, arguments = _instruction(function, k)
+        if op == ca.OP_DIV and arguments[1] in origin:
+            found.add(origin[arguments[1]])
+        if op == ca.OP_INPUT:
+            origin[out[0]] = arguments[0], arguments[1]
+        elif op != ca.OP_OUTPUT:
+            origin.pop(out[0], None)
+    return found
+
+
+def lower(
+    module: ir.Module,
+    name: str,
+    function: ca.Function,
+    lanes: int = 1,
+    reciprocals: dict[Element, Element] | None = None,
+) -> ir.Function:
+    """Add an SX function to a module; `reciprocals` says which inputs have theirs among the inputs."""
     arguments = function.n_in() + function.n_out()
     target = ir.Function(module, ir.FunctionType(ir.VoidType(), [POINTER] * arguments), name)
     target.attributes.add("nounwind")
     for argument in target.args:
         argument.add_attribute("noalias")
     builder = ir.IRBuilder(target.append_basic_block())
-    _Lowering(builder, function, lanes).run()
+    _Lowering(builder, function, lanes, reciprocals or {}).run()
     builder.ret_void()
     return target
+
+
+def _instruction(function: ca.Function, k: int) -> tuple[int, list[int], list[int]]:
+    return function.instruction_id(k), function.instruction_output(k), function.instruction_input(k)
 
 
 class _Lowering:
     """The state of one translation: which value each of CasADi's work registers holds."""
 
-    def __init__(self, builder: ir.IRBuilder, function: ca.Function, lanes: int) -> None:
+    def __init__(
+        self, builder: ir.IRBuilder, function: ca.Function, lanes: int, reciprocals: dict[Element, Element]
+    ) -> None:
+        self.reciprocals = reciprocals
+        self.origin: dict[int, Element] = {}  # registers that hold an input
         self.b = builder
         self.f = function
         self.lanes = lanes
         self.T = number(lanes)
         self.work: dict[int, Any] = {}
         self.truths: dict[int, Any] = {}  # comparisons: the same register as a truth value
+        self.choices: dict[int, tuple[Any, Any]] = {}  # by value: what it was chosen by, where not zero
+        self.opposites: dict[int, Any] = {}  # by truth value: the one it is the opposite of
         self.zero, self.one = constant(0.0, lanes), constant(1.0, lanes)
 
     def run(self) -> None:
         f, n_in = self.f, self.f.n_in()
         for k in range(f.n_instructions()):
-            op, out, arguments = f.instruction_id(k), f.instruction_output(k), f.instruction_input(k)
+            op, out, arguments = _instruction(f, k)
             if op == ca.OP_INPUT:
-                self._keep(out[0], self.b.load(self._at(arguments[0], arguments[1]), typ=self.T))
+                self._keep(out[0], self._load((arguments[0], arguments[1])))
+                self.origin[out[0]] = arguments[0], arguments[1]
             elif op == ca.OP_OUTPUT:
                 self.b.store(self.work[arguments[0]], self._at(n_in + out[0], out[1]))
             elif op == ca.OP_CONST:
@@ -102,12 +136,16 @@ class _Lowering:
             else:
                 self._compute(op, out[0], arguments)
 
+    def _load(self, element: Element) -> Any:
+        return self.b.load(self._at(*element), typ=self.T)
+
     def _at(self, argument: int, element: int) -> Any:
         pointer = self.b.function.args[argument]
         return self.b.gep(pointer, [ir.Constant(ir.IntType(64), element)], source_etype=self.T)
 
     def _keep(self, register: int, value: Any, truth: Any = None) -> None:
         self.work[register] = value
+        self.origin.pop(register, None)
         if truth is None:
             self.truths.pop(register, None)
         else:
@@ -125,10 +163,28 @@ class _Lowering:
             self._keep(out, b.select(truth, self.one, self.zero), truth)
             return
         if op == ca.OP_IF_ELSE_ZERO:
-            self._keep(out, b.select(self._truth(arguments[0]), self.work[arguments[1]], self.zero))
+            truth, value = self._truth(arguments[0]), self.work[arguments[1]]
+            chosen = b.select(truth, value, self.zero)
+            self.choices[id(chosen)] = truth, value
+            self._keep(out, chosen)
+            return
+        if op == ca.OP_ADD and (both := self._either(*(self.work[a] for a in arguments))) is not None:
+            self._keep(out, both)
             return
         values = [self.work[a] for a in arguments]
+        if op == ca.OP_DIV and (inverse := self.reciprocals.get(self.origin.get(arguments[1], NOWHERE))):
+            self._keep(out, b.fmul(values[0], self._load(inverse), flags=FAST))
+            return
         self._keep(out, self._arithmetic(op, values))
+
+    def _either(self, x: Any, y: Any) -> Any:
+        """The choice that a sum of two is, of which one is zero: CasADi's if_else; None for other sums."""
+        if id(x) not in self.choices or id(y) not in self.choices:
+            return None
+        (truth, value), (other, instead) = self.choices[id(x)], self.choices[id(y)]
+        if self.opposites.get(id(other)) is truth:
+            return self.b.select(truth, value, instead)
+        return None
 
     def _compare(self, op: int, arguments: list[int]) -> Any:
         b = self.b
@@ -136,7 +192,10 @@ class _Lowering:
             ordered = b.fcmp_unordered if op == ca.OP_NE else b.fcmp_ordered
             return ordered(COMPARISONS[op], *(self.work[a] for a in arguments))
         if op == ca.OP_NOT:
-            return b.not_(self._truth(arguments[0]))
+            truth = self._truth(arguments[0])
+            opposite = b.not_(truth)
+            self.opposites[id(opposite)] = truth
+            return opposite
         both = [self._truth(a) for a in arguments]
         return b.and_(*both) if op == ca.OP_AND else b.or_(*both)
 
@@ -148,11 +207,11 @@ class _Lowering:
             ca.OP_ADD: lambda: b.fadd(x, y, flags=FAST),
             ca.OP_SUB: lambda: b.fsub(x, y, flags=FAST),
             ca.OP_MUL: lambda: b.fmul(x, y, flags=FAST),
-            ca.OP_DIV: lambda: b.fdiv(x, y, flags=FAST),
+            ca.OP_DIV: lambda: b.fdiv(x, y, flags=DIVIDED),
             ca.OP_NEG: lambda: b.fneg(x),
             ca.OP_SQ: lambda: b.fmul(x, x, flags=FAST),
             ca.OP_TWICE: lambda: b.fadd(x, x, flags=FAST),
-            ca.OP_INV: lambda: b.fdiv(self.one, x, flags=FAST),
+            ca.OP_INV: lambda: b.fdiv(self.one, x, flags=DIVIDED),
             ca.OP_FMIN: lambda: b.select(b.fcmp_ordered("<", x, y), x, y),
             ca.OP_FMAX: lambda: b.select(b.fcmp_ordered(">", x, y), x, y),
             ca.OP_SIGN: lambda: self._sign(x),

@@ -9,7 +9,7 @@ import casadi as ca
 import numpy as np
 import pytest
 from llvmlite import ir
-from machine_code import call, lanes_of, lowered
+from machine_code import call, compiled, lanes_of, lowered
 
 from implicit_geom.compiled import lowering
 from implicit_geom.compiled.lowering import lower
@@ -160,3 +160,30 @@ def test_lanes_do_not_mix(lanes: int) -> None:
             alone.append([np.delete(out, 1, axis=1) if lanes > 1 else out for out in outs])
         for one, two in zip(*alone, strict=True):
             assert one.tobytes() == two.tobytes()
+
+
+@pytest.mark.parametrize("lanes", WIDTHS)
+def test_choices_are_made_by_their_own_conditions(lanes: int) -> None:
+    """An if_else is one choice, also with NaN in the branch not taken; a sum of two others is a sum."""
+    x, y, z = (ca.SX.sym(name) for name in "xyz")
+    one, two = (ca.if_else(c > 0, z, 0) for c in (x, y))
+    f = ca.Function("f", [x, y, z], [ca.if_else(x > 0, z, ca.sqrt(x)) + 0.5, one + two, two + one])
+    code = lowered({"f": f}, lanes)
+    for a, b in itertools.product((-1.0, 2.0), repeat=2):
+        out = [lanes_of(np.zeros((1, lanes)), lanes) for _ in range(3)]
+        call(code, "f", *(lanes_of(np.full((1, lanes), v), lanes) for v in (a, b, 7.0)), *out)
+        wanted = [7.5 if a > 0 else np.nan, 7.0 * (a > 0) + 7.0 * (b > 0), 7.0 * (a > 0) + 7.0 * (b > 0)]
+        np.testing.assert_array_equal([o[0] for o in out], np.repeat(np.array(wanted)[:, None], lanes, 1))
+
+
+def test_a_reciprocal_at_hand_is_used() -> None:
+    """What is divided by is known, and a quotient becomes a product where its reciprocal is an input."""
+    x, p = ca.SX.sym("x", 2), ca.SX.sym("p", 3)
+    f = ca.Function("f", [x, p], [ca.vertcat(x[0] / p[1], x[1] / p[0] + p[1] / x[0], (x[0] + p[0]) / p[1])])
+    assert lowering.divisors(f) == {(0, 0), (1, 0), (1, 1)}
+    module = ir.Module("test")
+    lower(module, "f", f, 1, {(1, 1): (1, 2)})
+    out = np.zeros((3, 1))
+    values = [lanes_of(np.array(v)[:, None], 1) for v in ([3.0, 5.0], [2.0, 4.0, 0.125])]  # (1/8 for 1/4)
+    call(compiled(module), "f", *values, out)
+    np.testing.assert_allclose(out[:, 0], [3 / 8, 5 / 2 + 4 / 3, 5 / 8])
