@@ -18,7 +18,7 @@ multiple of the identity may be added to the Jacobian.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -178,6 +178,9 @@ class Symbols:
         return ca.reshape(flat_form, side, side)
 
 
+Turned = Callable[[Symbols], ca.SX]
+
+
 @dataclass(frozen=True)
 class Closest:
     """The expressions of the closest points at the end-of-step poses."""
@@ -190,14 +193,20 @@ class Closest:
     rows: ca.SX  # dimensionless
 
 
-def closest_point(kind: PairKind, s: Symbols, smooth: bool) -> Closest:
-    """The closest-point rows [C07, eqs. 9, 22] at the end-of-step poses x + h v, exp(h omega) R."""
+def closest_point(kind: PairKind, s: Symbols, smooth: bool, turned: Turned | None = None) -> Closest:
+    """The closest-point rows [C07, eqs. 9, 22] at the end-of-step poses x + h v, exp(h omega) R.
+
+    `turned` gives the second body's orientation there in another form.
+    """
     dim, at = kind.first.dim, kind.layout.at
     h, L, U = s["h"], s["L"], s["U"]
     length = ca.fabs(h) * U
     eps = s["eps"] * ca.fmin(L, length) if smooth else None
     velocity = velocities(kind, s)
-    R = (_end_rotation(s.matrix("R1"), velocity[0], h), _end_rotation(s.matrix("R2"), velocity[1], h))
+    R = (
+        _end_rotation(s.matrix("R1"), velocity[0], h),
+        _end_rotation(s.matrix("R2"), velocity[1], h) if turned is None else turned(s),
+    )
     offset = s["offset"] + h * (velocity[1][:dim] - velocity[0][:dim])
     if kind.layout.known_normal:
         r2 = L * s.u[at["r"]]

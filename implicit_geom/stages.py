@@ -37,6 +37,7 @@ from implicit_geom.friction import friction_rows
 from implicit_geom.pair import (
     PairKind,
     Symbols,
+    Turned,
     closest_point,
     cross,
     point_velocity,
@@ -57,23 +58,25 @@ class Equations:
     report: dict[str, ca.SX]
 
 
-def equations(kind: PairKind, smooth: bool) -> Equations:
-    """The rows of a contact in the kind's scheme, exact or smoothed."""
-    return {"euler": _euler, "position": _position, "velocity": _velocity}[kind.scheme](kind, smooth)
+def equations(kind: PairKind, smooth: bool, turned: Turned | None = None) -> Equations:
+    """The rows of a contact in the kind's scheme, exact or smoothed; `turned`: see `closest_point`."""
+    if kind.scheme == "velocity":
+        return _velocity(kind, smooth)
+    return {"euler": _euler, "position": _position}[kind.scheme](kind, smooth, turned)
 
 
-def _euler(kind: PairKind, smooth: bool) -> Equations:
+def _euler(kind: PairKind, smooth: bool, turned: Turned | None) -> Equations:
     """[C07, eqs. 9 to 11, 22]."""
     s = Symbols(kind)
-    c = closest_point(kind, s, smooth)
+    c = closest_point(kind, s, smooth, turned)
     frame = (c.n, *tangents(kind, c.n, s["direction"], c.R))
     v = slip(kind, velocities(kind, s), (c.r1, c.r2), frame)
     return _assemble(kind, s, c.rows, c.d, v, (c.r1, c.r2), frame, smooth, {"gap": c.d})
 
 
-def _position(kind: PairKind, smooth: bool) -> Equations:
+def _position(kind: PairKind, smooth: bool, turned: Turned | None) -> Equations:
     s = Symbols(kind)
-    c = closest_point(kind, s, smooth)
+    c = closest_point(kind, s, smooth, turned)
     nu = velocities(kind, s)
     start = (s.matrix("R1"), s.matrix("R2"))
     frame = (s["n"], *tangents(kind, s["n"], s["direction"], start))

@@ -8,6 +8,9 @@
     assembly, elimination, solver    the Newton iteration
     prediction          start values from the last solutions
     parts, rattle_parts, march       solves, steps, trajectories
+    alone_functions, alone_stage     SX functions of one body in one contact with closed forms: support_maps,
+                                     turns, small_systems, handing
+    alone_solve, alone_parts, alone_memory    its solves, steps and memory
     objects, library    compiled code, kept on disk
     engine, engine_group             a scene's memory, and back to the steppers' objects
     runner, lanes       one scene for `simulate`; many for `simulate_batch`

@@ -112,6 +112,7 @@ def pair_constants(kind: PairKind) -> Block:
             "restitution": 1,
             "thin": 1,  # the smaller thickness of the two bodies
             "tolerance": 1,
+            "stretch": 1,  # see `support_maps.stretch`, where the support map is known
         }
     )
 

@@ -10,9 +10,9 @@ import casadi as ca
 from implicit_geom import body, rotation
 from implicit_geom.compiled import blocks
 from implicit_geom.compiled.blocks import Block, Part
+from implicit_geom.compiled.turns import EXACT, Turns, symmetric_product
 
 SHARE = {"euler": 1.0, "position": 0.5, "velocity": 0.5}  # of the loads' impulse in a step
-TURN = 1e-60  # see `rotation.NO_ANGLE`
 
 
 @dataclass(frozen=True)
@@ -24,8 +24,8 @@ class BodyFunctions:
 
 
 @lru_cache
-def body_functions(dim: int) -> BodyFunctions:
-    """All functions of a body in the plane or in space.
+def body_functions(dim: int, turns: Turns = EXACT) -> BodyFunctions:
+    """All functions of a body in the plane or in space; `turns`: its rotations.
 
     momentum_S  (nu, parameters) -> rows, Jacobian                        for each scheme S
     momentum_rows_S  (nu, parameters) -> rows
@@ -42,9 +42,9 @@ def body_functions(dim: int) -> BodyFunctions:
         functions[f"momentum_rows_{scheme}"] = ca.Function("rows", inputs, both.call(inputs)[:1])
         momentum = Block({name: where.stop - where.start for name, where in at.items()})
         functions[f"prepare_{scheme}"] = _prepare(dim, scheme, momentum)
-    functions["advance"] = _advance(dim)
-    functions["drift"] = _drift(dim)
-    functions["energy"] = _energy(dim)
+    functions["advance"] = _advance(dim, turns)
+    functions["drift"] = _drift(dim, turns)
+    functions["energy"] = _energy(dim, turns)
     return BodyFunctions(functions, momentum)
 
 
@@ -73,7 +73,7 @@ def _prepare(dim: int, scheme: str, momentum: Block) -> ca.Function:
             "gyration": ca.sqrt(inertia * k["inverse_mass"]),
         }
     else:
-        K, J_inverse = R @ K @ R.T, R @ J_inverse @ R.T
+        K, J_inverse = symmetric_product(R, K), symmetric_product(R, J_inverse)
         values = {
             "h": h,
             "R": R,
@@ -87,7 +87,7 @@ def _prepare(dim: int, scheme: str, momentum: Block) -> ca.Function:
     return ca.Function("prepare", [s.value, k.value, h], [d, p, ca.vertcat(v_free, s["w"])])
 
 
-def _advance(dim: int) -> ca.Function:
+def _advance(dim: int, turns: Turns) -> ca.Function:
     """See `model.State.advanced`."""
     s, h = blocks.state(dim).symbol("s"), ca.SX.sym("h")
     nu = ca.SX.sym("nu", dim + blocks.spins(dim))
@@ -95,9 +95,8 @@ def _advance(dim: int) -> ca.Function:
     if dim == 2:
         q = s["q"] + h * w
     else:
-        theta = h * w
-        angle = ca.sqrt(ca.sumsqr(theta) + TURN)
-        a, b = ca.cos(angle / 2), ca.sin(angle / 2) / angle * theta
+        a, b = turns.half(h * w)
+        b = b * (h * w)
         c, d = s["q"][0], s["q"][1:]
         q = ca.vertcat(a * c - ca.dot(b, d), a * d + c * b + ca.cross(b, d))
         q = q / ca.sqrt(ca.sumsqr(q))
@@ -105,19 +104,19 @@ def _advance(dim: int) -> ca.Function:
     return ca.Function("advance", [s.value, nu, h], [moved])
 
 
-def _drift(dim: int) -> ca.Function:
+def _drift(dim: int, turns: Turns) -> ca.Function:
     """See `body.drifted`."""
     s, k, h = blocks.state(dim).symbol("s"), blocks.constants(dim).symbol("k"), ca.SX.sym("h")
-    w = s["w"] if dim == 2 else _drifted(rotation_of(dim, s), k, s["w"], h)
+    w = s["w"] if dim == 2 else _drifted(rotation_of(dim, s), k, s["w"], h, turns)
     out = blocks.state(dim).join(x=s["x"], q=s["q"], v=s["v"], w=w)
     return ca.Function("drift", [s.value, k.value, h], [out])
 
 
-def _drifted(R: ca.SX, k: Part, w: ca.SX, h: ca.SX) -> ca.SX:
+def _drifted(R: ca.SX, k: Part, w: ca.SX, h: ca.SX, turns: Turns) -> ca.SX:
     """w' with J_W w' = D(-h w)^T J_W w."""
     J, J_inverse = k.matrix("inertia"), k.matrix("inverse_inertia")
     momentum = R @ (J @ (R.T @ w))
-    moved = rotation.tangent_inverse_symbolic(-h * w).T @ momentum
+    moved = turns.inverse(-h * w).T @ momentum
     return R @ (J_inverse @ (R.T @ moved))
 
 
@@ -140,29 +139,34 @@ def energies(dim: int) -> Block:
     )
 
 
-def _energy(dim: int) -> ca.Function:
+def _energy(dim: int, turns: Turns) -> ca.Function:
     """Change of a body's energy in a RATTLE step and what it is measured by, see `ledger`."""
     a, b = blocks.state(dim).symbol("a"), blocks.state(dim).symbol("b")
     k, h = blocks.constants(dim).symbol("k"), ca.SX.sym("h")
     nu = ca.SX.sym("nu", dim + blocks.spins(dim))
-    R = (rotation_of(dim, a), rotation_of(dim, b))
+    left, right = nu, nu
+    if dim == 3:
+        left = ca.vertcat(nu[:3], _drifted(rotation_of(3, a), k, nu[3:], -h, turns))
+        right = ca.vertcat(nu[:3], _drifted(rotation_of(3, b), k, nu[3:], h, turns))
+    out = energy_terms(dim, a, b, k, h, left, right)
+    return ca.Function("energy", [a.value, b.value, k.value, nu, h], [out])
+
+
+def energy_terms(dim: int, a: Part, b: Part, k: Part, h: ca.SX, left: ca.SX, right: ca.SX) -> ca.SX:
+    """`energies` of a step from a to b; left, right: velocities after the first kick, before the second."""
     strength = _length(k["gravity"])
     kinetic, above, potential = [], [], []
-    for s, turn in ((a, R[0]), (b, R[1])):
-        w = s["w"] if dim == 2 else turn.T @ s["w"]
+    for s in (a, b):
+        w = s["w"] if dim == 2 else rotation_of(dim, s).T @ s["w"]
         kinetic.append((k["mass"] * ca.sumsqr(s["v"]) + ca.dot(w, k.matrix("inertia") @ w)) / 2)
         potential.append(-k["mass"] * ca.dot(k["gravity"], s["x"]))
         fall = ca.fmax(ca.dot(k["up"], s["x"]) - k["lowest"], 0)
         fall = ca.if_else(k["lowest_known"] > 0, fall, k["depth"])
         above.append(kinetic[-1] + k["mass"] * strength * fall)
-    left, right = nu, nu
-    if dim == 3:
-        left = ca.vertcat(nu[:3], _drifted(R[0], k, nu[3:], -h))
-        right = ca.vertcat(nu[:3], _drifted(R[1], k, nu[3:], h))
     mean1 = (ca.vertcat(a["v"], a["w"]) + left) / 2
     mean2 = (right + ca.vertcat(b["v"], b["w"])) / 2
     applied = k["load"] - ca.vertcat(k["mass"] * k["gravity"], ca.SX.zeros(blocks.spins(dim)))
-    out = energies(dim).join(
+    return energies(dim).join(
         change=kinetic[1] - kinetic[0] + potential[1] - potential[0],
         work=h / 2 * ca.dot(applied, mean1 + mean2),
         above_start=above[0],
@@ -174,7 +178,6 @@ def _energy(dim: int) -> ca.Function:
         mean1=mean1,
         mean2=mean2,
     )
-    return ca.Function("energy", [a.value, b.value, k.value, nu, h], [out])
 
 
 def _length(y: ca.SX) -> ca.SX:

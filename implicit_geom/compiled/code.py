@@ -260,6 +260,10 @@ class Code:
         ]
         return Whole(self, self.b.call(self.module.ir.globals[name], values))
 
+    def run(self, function: ir.Function, *arguments: Array) -> None:
+        """Call a lowered SX function of this module."""
+        self.b.call(function, [a.pointer for a in arguments])
+
     def call_at(self, address: Whole, *arguments: Array) -> None:
         """Call a lowered SX function at an address."""
         kind = ir.FunctionType(ir.VoidType(), [POINTER] * len(arguments))
@@ -314,6 +318,10 @@ class Code:
 
     def copy_where(self, mask: Mask, target: Array, source: Array, count: Any) -> None:
         """Copy in the lanes of the mask."""
+        if self.lanes == 1:
+            with self.when(mask.v):
+                self.copy(target, source, count)
+            return
         with self.loop(count) as i:
             target[i] = mask.select(source[i], target[i])
 

@@ -6,6 +6,7 @@ same bodies and pairs and differ in numbers only.
 
 from __future__ import annotations
 
+import time as clock
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -13,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from implicit_geom.closest_points import halfspace_plane
-from implicit_geom.compiled import blocks, prediction
+from implicit_geom.compiled import alone_memory, blocks, prediction
+from implicit_geom.compiled.alone_functions import alone_functions
 from implicit_geom.compiled.body_functions import body_functions, energies
 from implicit_geom.compiled.engine_group import EngineGroup, fill_table
 from implicit_geom.compiled.library import body_code, march_code
@@ -64,14 +66,18 @@ class Engine:
         self.velocities = model.dim + model.spins
         self.chunk, self.records = chunk, records
         self._kept: list[np.ndarray] = []  # arrays whose addresses the tables hold
+        self.alone = alone_functions(model, candidates, self.rattle)
         self.body = body_code(self.dim, self.rattle, self.lanes)
-        self._march = march_code(self.dim, options.name, self.lanes).function("march", 1)
+        self._march = march_code(self.dim, options.name, self.lanes, self.alone).function("march", 1)
         self.numbers = self._array(len(Numbers))
         self._bodies()
         self.order: list[int] = []  # candidates in the order of the groups
         self.groups = self._groups()
         self.table = np.zeros(len(Table), np.int64)
         self._fill_table()
+        self._address = self.table.ctypes.data
+        self.wall_time = 0.0  # of the last run
+        self.numbers[Numbers.GUARD] = options.energy_guard
 
     # ---- memory
 
@@ -161,17 +167,26 @@ class Engine:
         B, moving = len(model.bodies), model.moving
         self.nu = self._array(B, nv)
         stages = ["position", "velocity"] if self.rattle else ["euler"]
-        problems = [self._problem(scheme) for scheme in stages]
-        self.history = self._array(prediction.PAST, int(problems[0][Problem.SIZE]))
         lengths = LENGTHS if self.parts > 1 else (1.0,)
-        weights = self._array(self.parts, prediction.KINDS, prediction.PAST)
-        weights[:] = prediction.weights(lengths)[..., None]
-        layouts = [(g.layout(stages[0]), g.kind.patches) for g in self.groups for _ in g.members]
-        kinds = prediction.kinds(moving.size * nv, layouts)
+        kinds = np.zeros(0, int)
+        if self.alone is None:
+            problems = [self._problem(scheme) for scheme in stages]
+            self.history = self._array(prediction.PAST, int(problems[0][Problem.SIZE]))
+            weights = self._array(len(LENGTHS), prediction.KINDS, prediction.PAST)
+            weights[: self.parts] = prediction.weights(lengths)[..., None]
+            layouts = [(g.layout(stages[0]), g.kind.patches) for g in self.groups for _ in g.members]
+            kinds = prediction.kinds(moving.size * nv, layouts)
+        else:
+            problems = [alone_memory.warm_starts(self)]
+            self.history = self._array(prediction.RATES + 1, 2 * self.alone.unknowns)
+            weights = self._array(len(LENGTHS), prediction.RATES, 2)
+            weights[: self.parts] = prediction.rate_weights(lengths, self.rattle)[..., None]
         others = self._others()
         contacts = len(self.order) * self.record_block.size if self.records else 0
         self.stride = B * (self.state_block.size + nv) + 2 + len(stages) * contacts
-        self.rows = self._array(self.chunk * self.parts, self.stride)
+        room = self.chunk * self.parts + len(LENGTHS) - 1  # (any step may have to be composed)
+        self.rows, self.composed = self._array(room, self.stride), self._array(self.chunk)
+        self.rows.fill(0.0)  # (memory that nothing was written to is given out page by page)
         longest = max(self.state_block.size, 64)
         entries = {
             Table.BODIES: B,
@@ -201,8 +216,11 @@ class Engine:
             Table.HISTORY: self.history,
             Table.WEIGHTS: weights,
             Table.KINDS: self._whole(kinds),
+            Table.ROOM: room,
+            Table.COMPOSED: self.composed,
+            Table.ALONE: alone_memory.table(self) if self.alone is not None else 0,
         }
-        if self.rattle:
+        if self.rattle and self.alone is None:
             names = {Table.DRIFT: "drift", Table.ENERGIES: "energy", Table.WORK: "work", Table.MODE: "mode"}
             entries |= {slot: self.body.address(name) for slot, name in names.items()}
         fill_table(self.table, entries)
@@ -297,6 +315,8 @@ class Engine:
         self.next[:, :, lane] = own
         fits = history is not None and history[1].shape == self.history.shape[:-1]
         self.numbers[Numbers.KNOWN, lane] = history[0] if history is not None and fits else 0.0
+        if self.alone is not None and not fits:
+            self.history[-1, :, lane] = np.inf  # see `AloneParts._bend`
         if history is not None and fits:
             self.history[..., lane] = history[1]
         for g in self.groups:
@@ -311,12 +331,14 @@ class Engine:
         return warm, normals, (float(self.numbers[Numbers.KNOWN, lane]), self.history[..., lane].copy())
 
     def run(self, wanted: np.ndarray, h: float) -> np.ndarray:
-        """Take up to `wanted` (lanes,) steps of length h; how many each lane took."""
+        """Take up to `wanted` (lanes,) steps of length h, in `wall_time` s; how many each lane took."""
         n = self.numbers
-        n[Numbers.STEP], n[Numbers.GUARD] = h, self.options.energy_guard
-        n[Numbers.LEFT], n[Numbers.TAKEN], n[Numbers.WANTED] = 0.0, 0.0, wanted
-        self._march(self.table.ctypes.data)
-        return np.asarray(n[Numbers.TAKEN], int)
+        n[Numbers.STEP], n[Numbers.WANTED] = h, wanted
+        n[Numbers.LEFT : Numbers.TAKEN + 1] = 0.0
+        started = clock.perf_counter()
+        self._march(self._address)
+        self.wall_time = clock.perf_counter() - started
+        return n[Numbers.TAKEN].astype(int)
 
     def states(self, steps: int) -> dict[str, np.ndarray]:
         """States at the ends of the first `steps` steps of the last run, (lanes, steps, B, ...) by part."""
@@ -328,10 +350,14 @@ class Engine:
             found["q"] = found["q"][..., 0]
         return found
 
+    def solves(self, lane: int, steps: int) -> np.ndarray:
+        """How many solves each of the first steps of the last run took."""
+        return np.where(self.composed[:steps, lane] > 0, len(LENGTHS), self.parts)
+
     def read(self, lane: int, steps: int) -> Rows:
         """What the last run wrote for a lane in its first `steps` steps."""
         B, nv, at = len(self.model.bodies), self.velocities, self.state_block.at
-        rows = self.rows[: steps * self.parts, :, lane].copy()
+        rows = self.rows[: int(self.solves(lane, steps).sum()), :, lane].copy()
         states = rows[:, : B * self.state_block.size].reshape(len(rows), B, -1)
         used = B * self.state_block.size
         half = rows[:, used : used + B * nv].reshape(len(rows), B, nv)

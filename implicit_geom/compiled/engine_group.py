@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from implicit_geom.compiled import blocks
+from implicit_geom.compiled import blocks, support_maps
 from implicit_geom.compiled.library import pair_code
+from implicit_geom.compiled.objects import Code
 from implicit_geom.compiled.pair_functions import PairFunctions
 from implicit_geom.compiled.tables import Group
 from implicit_geom.contact_group import WarmStart
@@ -27,14 +29,21 @@ class EngineGroup:
         self.pairs: list[Pair] = [engine.model.pairs[c] for c in members]
         self.functions = PairFunctions(self.pairs[0].kernel)
         self.kind = self.functions.kind
-        self.code = pair_code(self.kind, engine.rattle, engine.lanes)
-        self.notes = self.code.notes
         n, f = len(members), self.functions
         self.warm, self.next_warm, self.saved_warm = (engine._array(n, f.warm.size) for _ in range(3))
         self.start, self.end = engine._array(n, f.start.size), engine._array(n, f.end.size)
         self.records = [engine._array(n, f.record.size) for _ in range(2)]
         self.modes = engine._array(n)
         self.constants = engine._array(n, f.constants.size)
+
+    @cached_property
+    def code(self) -> Code:
+        """The functions of the kind, which a body that is alone does not need."""
+        return pair_code(self.kind, self.engine.rattle, self.engine.lanes)
+
+    @property
+    def notes(self) -> dict[str, Any]:
+        return self.code.notes
 
     def load(self, lane: int, model: Model) -> None:
         """Everything that no step changes."""
@@ -60,7 +69,10 @@ class EngineGroup:
             "restitution": pair.law.restitution,
             "thin": thickness if np.isfinite(thickness) else 1e300,
             "tolerance": self.engine.options.tolerance,
+            "stretch": 0.0,
         }
+        if support_maps.known(self.kind):
+            values["stretch"] = support_maps.stretch(pieces.shapes[pair.pieces[1]])
         for name, value in values.items():
             own[at[name]] = value
 
@@ -108,6 +120,17 @@ class EngineGroup:
             Group.ROWS_ALONE: self.code.address(f"rows_{scheme}"),
             Group.LAG: blocks.parameters(kind).at["lag"].start if scheme == "position" else -1,
             Group.START_LAG: self.functions.start.at["lag"].start,
+        }
+        fill_table(table, entries)
+
+    def fill_memory(self, table: np.ndarray) -> None:
+        """The group's warm starts alone."""
+        entries = {
+            Group.COUNT: len(self.members),
+            Group.WARM: self.warm,
+            Group.NEXT_WARM: self.next_warm,
+            Group.SAVED_WARM: self.saved_warm,
+            Group.N_WARM: self.functions.warm.size,
         }
         fill_table(table, entries)
 

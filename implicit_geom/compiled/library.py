@@ -8,6 +8,7 @@ from typing import Any
 import casadi as ca
 from llvmlite import ir
 
+from implicit_geom.compiled.alone_functions import AloneFunctions
 from implicit_geom.compiled.body_functions import body_functions
 from implicit_geom.compiled.lowering import lower
 from implicit_geom.compiled.march import emit_march
@@ -40,13 +41,14 @@ def body_code(dim: int, rattle: bool, lanes: int) -> Code:
     return load(f"body dim={dim} rattle={rattle} lanes={lanes}", make)
 
 
-def march_code(dim: int, stepper: str, lanes: int) -> Code:
-    """The function `march` of a stepper."""
+def march_code(dim: int, stepper: str, lanes: int, alone: AloneFunctions | None = None) -> Code:
+    """The function `march` of a stepper: for any scene, or for one body in one contact of a kind."""
 
     def make() -> tuple[ir.Module, dict[str, Any]]:
-        return emit_march(Layout(dim, lanes), stepper).ir, {}
+        return emit_march(Layout(dim, lanes), stepper, alone).ir, {}
 
-    return load(f"march dim={dim} {stepper} lanes={lanes}", make)
+    whose = "" if alone is None else f" alone {alone.kind.key!r}"
+    return load(f"march dim={dim} {stepper} lanes={lanes}{whose}", make)
 
 
 def _lowered(name: str, functions: dict[str, ca.Function], lanes: int) -> tuple[ir.Module, dict[str, Any]]:

@@ -80,7 +80,7 @@ class PairStart:
             n, gap = ca.vertcat(*u[at["n"]]), ca.fabs(h) * u[at["D"].start]
             r1, r2 = r, r + gap * n - offset
         U = ca.fmax(b.derived[0]["speed"], b.derived[1]["speed"])
-        m_c = _effective_mass(b, (r1, r2), h)
+        m_c = _effective_mass(b, (r1, r2), h, kind.moves)
         factor = w["m_c"] * h / w["h"] / m_c
         for i in range(at["P_n"].start, at["S"].stop):
             u[i] *= factor
@@ -191,7 +191,7 @@ class PairStart:
         offset = b.state[1]["x"] - b.state[0]["x"]
         U = ca.fmax(b.derived[0]["speed"], b.derived[1]["speed"])
         points = (end["r1"], end["r2"])
-        m_c = _effective_mass(b, points, h)
+        m_c = _effective_mass(b, points, h, kind.moves)
         values = self._placed(b, c, R, offset, U, m_c, h)
         values |= {name: end[name] for name in ("r1", "r2", "n", "t", "o", "sense")}
         values |= {"direction": ca.SX.zeros(dim), "bounce": ca.SX(0)}
@@ -206,15 +206,25 @@ class PairStart:
         return ca.Function("prepare", [*b.inputs, c.value, end.value, h], [ca.densify(x) for x in outputs])
 
 
-def _effective_mass(b: Bodies, points: tuple[ca.SX, ca.SX], h: ca.SX) -> ca.SX:
+def _effective_mass(b: Bodies, points: tuple[ca.SX, ca.SX], h: ca.SX, moves: tuple[bool, bool]) -> ca.SX:
     """See `ContactGroup._effective_mass`; the largest eigenvalue in closed form."""
     dim = points[0].numel()
     block = ca.SX.zeros(dim, dim)
     for i, r in enumerate(points):
+        if not moves[i]:
+            continue
         lever = ca.skew(r) if dim == 3 else ca.horzcat(-r[1], r[0])
         block += b.constants[i]["inverse_mass"] * ca.SX.eye(dim)
         block += lever.T @ b.derived[i].matrix("inverse_inertia") @ lever
     mean = ca.trace(block) / dim
+    if dim == 3 and moves.count(True) == 1:
+        # lever^T J^-1 lever takes the lever itself to zero: its other eigenvalues solve a quadratic equation
+        i = moves.index(True)
+        block -= b.constants[i]["inverse_mass"] * ca.SX.eye(3)
+        half = ca.trace(block) / 2
+        minors = sum(block[i, i] * block[j, j] - block[i, j] ** 2 for i, j in ((0, 1), (0, 2), (1, 2)))
+        largest = half + ca.sqrt(ca.fmax(half**2 - minors, cc.TINY))
+        return ca.sign(h) / (b.constants[moves.index(True)]["inverse_mass"] + largest)
     if dim == 2:
         radius = ca.sqrt((block[0, 0] - block[1, 1]) ** 2 / 4 + block[0, 1] ** 2)
         return ca.sign(h) / (mean + radius)

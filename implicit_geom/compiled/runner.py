@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time as clock
 from typing import Any
 
 import numpy as np
@@ -45,13 +44,12 @@ class Runner:
 
         `step` is the number of the first step, `ends` are the times at which the steps end.
         """
-        engine = self._engine(state)
+        engine = self._engine(state, wanted)
         none = state, Solves.empty(state), np.zeros(0, STEP)
         if engine is None:
             return none
-        started = clock.perf_counter()
         taken = int(engine.run(np.array([min(wanted, engine.chunk)], float), self.options.step)[0])
-        wall_time = (clock.perf_counter() - started) / max(taken, 1)
+        wall_time = engine.wall_time / max(taken, 1)
         if taken == 0:
             self._current = None
             return none
@@ -71,7 +69,7 @@ class Runner:
         self._current = None
         self.solver.history = None
 
-    def _engine(self, state: State) -> Engine | None:
+    def _engine(self, state: State, wanted: int) -> Engine | None:
         """The engine for the pairs that the solver has warm starts for, set to its state."""
         if self._current is not None:
             return self._current
@@ -83,16 +81,16 @@ class Runner:
             bodies = self.model.moving.size * (self.model.dim + self.model.spins)
             if bodies + sum(sizes) > LARGEST:
                 return None
-            self._engines[candidates] = self._make(list(candidates))
+            self._engines[candidates] = self._make(list(candidates), wanted)
         engine = self._engines[candidates]
         engine.put(0, state, self.solver.warm, self.solver.broad.normals, self.solver.history)
         self._current = engine
         return engine
 
-    def _make(self, candidates: list[int]) -> Engine:
+    def _make(self, candidates: list[int], wanted: int) -> Engine:
         width = 2 * len(candidates) * 32 + len(self.model.bodies) * 20  # numbers a solve, roughly
-        parts = 5 if self.options.name == "implicit-rattle-4" else 1
-        chunk = int(np.clip(MEMORY // (8 * width * parts), 16, LONGEST))
+        parts = len(LENGTHS) if self.options.name == "implicit-rattle-4" else 1
+        chunk = int(np.clip(MEMORY // (8 * width * parts), 16, min(max(wanted, 16), LONGEST)))
         engine = Engine(self.model, 1, self.options, candidates, chunk)
         engine.load(0, self.solver)
         return engine
@@ -102,13 +100,15 @@ def _solves(
     model: Model, engine: Engine, rows: Rows, times: np.ndarray, step: int, options: SimulationOptions
 ) -> Solves:
     """The rows of an engine as `Solves`; `times` are those at the starts of the steps."""
-    lengths = np.array(LENGTHS if engine.parts == 5 else (1.0,)) * options.step
+    per_step = engine.solves(0, len(times))
+    composed = np.array(LENGTHS) * options.step
+    lengths = [composed if n > 1 else np.array([options.step]) for n in per_step.tolist()]
     count = len(rows.iterations)
     table = np.zeros(count, SOLVE)
-    table["step"] = step + np.arange(count) // engine.parts
-    before = np.concatenate([[0.0], np.cumsum(lengths)[:-1]])
-    table["time"] = (times[:, None] + before).ravel()
-    table["h"] = np.tile(lengths, len(times))
+    table["step"] = step + np.repeat(np.arange(len(times)), per_step)
+    before = [np.concatenate([[0.0], np.cumsum(h)[:-1]]) for h in lengths]
+    table["time"] = np.repeat(times, per_step) + np.concatenate(before)
+    table["h"] = np.concatenate(lengths)
     table["form"] = "rattle" if engine.rattle else "euler"
     table["iterations"], table["status"] = rows.iterations, "converged"
     table["residual"] = rows.residual
@@ -149,14 +149,17 @@ def _steps(
 ) -> np.ndarray:
     """One row of `run.steps` for every step."""
     steps = np.zeros(len(ends), STEP)
-    shape = (len(ends), engine.parts)
+    per_step = engine.solves(0, len(ends))
+    first = np.cumsum(per_step) - per_step
     steps["time"], steps["step"] = ends, options.step
-    steps["iterations"] = solves.table["iterations"].reshape(shape).sum(axis=1)
-    steps["residual"] = solves.table["residual"].reshape(shape).max(axis=1)
-    steps["status"], steps["guard"] = "converged", "none"
-    steps["form"], steps["solves"] = FORMS[options.name], engine.parts
+    steps["iterations"] = np.add.reduceat(solves.table["iterations"], first)
+    steps["residual"] = np.maximum.reduceat(solves.table["residual"], first)
+    refused = per_step > engine.parts
+    steps["status"], steps["guard"] = "converged", np.where(refused, "composed", "none")
+    steps["form"], steps["solves"] = np.where(refused, "rattle-4", FORMS[options.name]), per_step
     pairs = len(engine.model.pairs)
-    touching = np.unique((solves.contacts["solve"] // engine.parts) * pairs + solves.contacts["pair"])
+    which = np.repeat(np.arange(len(ends)), per_step)[solves.contacts["solve"]]
+    touching = np.unique(which * pairs + solves.contacts["pair"])
     steps["contacts"] = np.bincount(touching // max(pairs, 1), minlength=len(ends))
     for name in ASSESSED:
         steps[name] = np.nan

@@ -110,6 +110,33 @@ class Table(IntEnum):
     HISTORY = 31  # the last solutions
     WEIGHTS = 32  # of `prediction`
     KINDS = 33  # of the unknowns
+    ALONE = 34  # table of a body that is alone
+    ROOM = 35  # number of rows that SOLVE_ROWS holds
+    COMPOSED = 36  # out, a number a step: 1 where the guard had it composed
+
+
+class Alone(IntEnum):
+    """Slots of the table of one body in one contact: addresses of arrays, see `alone_functions`."""
+
+    UNKNOWNS = 0  # of stage 1, then of stage 2: the present point, the next one, what is handed on
+    NEXT_UNKNOWNS = 1
+    HANDED = 2
+    UNKNOWNS_2 = 3
+    NEXT_UNKNOWNS_2 = 4
+    HANDED_2 = 5
+    MEASURES = 6
+    FLAGS = 7
+    SUMMARY = 8
+    CONSTANTS = 9  # of the pair
+    WARM = 10
+    NEXT_WARM = 11
+    ALLOWED = 12
+    RECORD = 13  # of lanes, which keep none
+    MODE = 14
+    FIRST = 15  # bodies (numbers, not addresses)
+    SECOND = 16
+    KEPT = 17  # unknowns to start from
+    FOUND = 18  # unknowns before sliding was found to turn round
 
 
 class Numbers(IntEnum):
