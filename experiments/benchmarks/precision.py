@@ -4,7 +4,7 @@
    halved each time, until its position error at the end is below the least target, or it has taken
    several times as long as another setting of the same simulator needed for that.
 2. Choice. For each target, the contenders of each simulator whose time in the survey was least; each
-   runs once more with the step that interpolation gives.
+   runs again with the step that interpolation gives, at most REFINED times.
 3. Timing. The runs next to each target are measured in turns (`timing`).
 4. Time for the target: that of the quickest run below it, or less where interpolation between the runs
    on both sides, linear in the logarithms of error and time, gives less.
@@ -39,7 +39,7 @@ PARAMS: dict[str, Any] = {
     "steps": {  # the longest and the shortest tried, s
         "implicit-euler": (0.01, 1.5625e-4),
         "implicit-rattle": (0.025, 1.5625e-3),
-        "implicit-rattle-4": (0.125, 0.015625),
+        "implicit-rattle-4": (0.25, 0.015625),
         "mujoco": (0.04, 1.5625e-4),
         "drake": (0.04, 1.5625e-4),
         "siconos": (0.01, 1.5625e-4),
@@ -70,6 +70,7 @@ BEST = "implicit-rattle-4"
 BARS = {1e-3: 5.0, 1e-5: 100.0}  # m: how many times less wall time than the best peer
 SHORT = 0.03  # s: a run below this is repeated already in the survey
 LONG = 0.2  # s: a run above this is measured in every third round
+REFINED = 3  # times that the step next to a target is sought
 HOPELESS = 3.0  # times as long as the quickest setting needed for the least target
 Row = tuple[float, float, float]  # h, position error, seconds
 
@@ -176,8 +177,10 @@ def _choice(
                 if not np.isfinite(h):
                     found.append((way, target, []))
                     continue
-                h = params["duration"] / max(round(params["duration"] / h), 1)
-                if h not in [row[0] for row in survey[way]]:
+                for _ in range(REFINED):
+                    h = params["duration"] / max(round(params["duration"] / crossing(survey[way], target)), 1)
+                    if h in [row[0] for row in survey[way]]:
+                        break
                     tried(way, h)
                 rows = survey[way]
                 found.append((way, target, [rows[i][0] for i in around(rows, target)]))
@@ -191,6 +194,13 @@ def around(rows: list[Row], target: float) -> list[int]:
     below = [i for i, row in enumerate(rows) if row[1] <= target]
     after = below[0] if below else len(rows) - 1
     return list(range(max(after - 1, 0), after + 1))
+
+
+def crossing(rows: list[Row], target: float) -> float:
+    """The step at which the error should be on target, from the runs next to it."""
+    pair = [rows[i] for i in around(rows, target)]
+    between = _interpolated(*pair, target) if len(pair) == 2 else None
+    return time_for(rows, target)[1] if between is None else between[1]
 
 
 def time_for(rows: list[Row], target: float) -> tuple[float, float, str]:
