@@ -21,6 +21,7 @@ need of its inputs and hands it on as one vector, so that nothing is computed tw
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import replace
 from functools import cached_property
 
@@ -43,7 +44,7 @@ from implicit_geom.compiled.turns import (
 from implicit_geom.kernel import PairKernel
 from implicit_geom.model import Model
 from implicit_geom.pair import cross
-from implicit_geom.stages import equations
+from implicit_geom.stages import Equations, equations
 
 FASTEST = 1e100  # m/s: beyond it squares of squares overflow
 SUMMARY = (
@@ -85,17 +86,30 @@ class AloneFunctions:
         self.scheme = "position" if rattle else "euler"
         self.kind = replace(kernel.kind, scheme=self.scheme)
         self.dim, self.spins = self.kind.first.dim, blocks.spins(self.kind.first.dim)
-        self.pair, self.body = AlonePair(kernel), body_functions(self.dim, SHORT).functions
+        self.pair = AlonePair(kernel)
         self.impulses = self.kind.layout.size - self.kind.layout.geometry
         self.unknowns = self.spins + self.impulses
         self.summary = Block(dict.fromkeys(SUMMARY, 1))
-        self.turned = ca.SX.sym("R", self.dim, self.dim)  # orientation at the end of the step
-        self.equations = equations(self.kind, False, lambda _: self.turned)
         self.reciprocals: dict[str, dict[Element, Element]] = {}  # by function, see `lowering.lower`
 
-    def handed(self, name: str) -> int:
-        """How many numbers a function hands on."""
-        return int(self.functions[name].numel_out(self.functions[name].n_out() - 1))
+    @cached_property
+    def body(self) -> dict[str, ca.Function]:
+        return body_functions(self.dim, SHORT).functions
+
+    @cached_property
+    def equations(self) -> Equations:
+        """Of the pair, with the orientation at the end of the step, `turned`, for a symbol."""
+        return equations(self.kind, False, lambda _: self.turned)
+
+    @cached_property
+    def turned(self) -> ca.SX:
+        return ca.SX.sym("R", self.dim, self.dim)
+
+    @property
+    def handed(self) -> dict[str, int]:
+        """How many numbers the functions hand on that do."""
+        names = ("open", "turn") if self.rattle else ("open",)
+        return {n: int(self.functions[n].numel_out(self.functions[n].n_out() - 1)) for n in names}
 
     @cached_property
     def functions(self) -> dict[str, ca.Function]:
@@ -241,4 +255,12 @@ def alone_functions(model: Model, candidates: list[int], rattle: bool) -> AloneF
     if model.moving.size != 1 or len(candidates) != 1:
         return None
     kernel = model.pairs[candidates[0]].kernel
-    return AloneFunctions(kernel, rattle) if support_maps.known(kernel.kind) else None
+    if not support_maps.known(kernel.kind):
+        return None
+    key = kernel.kind.key, rattle
+    if key not in _FUNCTIONS:
+        _FUNCTIONS[key] = AloneFunctions(kernel, rattle)
+    return _FUNCTIONS[key]
+
+
+_FUNCTIONS: dict[Hashable, AloneFunctions] = {}

@@ -27,14 +27,14 @@ def table(engine: Engine) -> np.ndarray:
     alone, g, array = engine.alone, engine.groups[0], engine._array
     assert alone is not None
     assert engine.records == (engine.lanes == 1)
-    n, n2 = alone.unknowns, alone.impulses
+    n, n2, handed = alone.unknowns, alone.impulses, engine.notes["handed"]
     entries = {
         Alone.UNKNOWNS: array(n),
         Alone.NEXT_UNKNOWNS: array(n),
-        Alone.HANDED: array(alone.handed("open")),
+        Alone.HANDED: array(handed["open"]),
         Alone.UNKNOWNS_2: array(n2),
         Alone.NEXT_UNKNOWNS_2: array(n2),
-        Alone.HANDED_2: array(alone.handed("turn") if alone.rattle else 1),
+        Alone.HANDED_2: array(handed.get("turn", 1)),
         Alone.MEASURES: array(MEASURES),
         Alone.FLAGS: array(3),
         Alone.SUMMARY: array(alone.summary.size),

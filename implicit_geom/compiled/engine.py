@@ -68,7 +68,8 @@ class Engine:
         self._kept: list[np.ndarray] = []  # arrays whose addresses the tables hold
         self.alone = alone_functions(model, candidates, self.rattle)
         self.body = body_code(self.dim, self.rattle, self.lanes)
-        self._march = march_code(self.dim, options.name, self.lanes, self.alone).function("march", 1)
+        code = march_code(self.dim, options.name, self.lanes, self.alone)
+        self._march, self.notes = code.function("march", 1), code.notes
         self.numbers = self._array(len(Numbers))
         self._bodies()
         self.order: list[int] = []  # candidates in the order of the groups

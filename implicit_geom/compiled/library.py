@@ -42,10 +42,14 @@ def body_code(dim: int, rattle: bool, lanes: int) -> Code:
 
 
 def march_code(dim: int, stepper: str, lanes: int, alone: AloneFunctions | None = None) -> Code:
-    """The function `march` of a stepper: for any scene, or for one body in one contact of a kind."""
+    """The function `march` of a stepper: for any scene, or for one body in one contact of a kind.
+
+    Its notes then say how many numbers are handed on.
+    """
 
     def make() -> tuple[ir.Module, dict[str, Any]]:
-        return emit_march(Layout(dim, lanes), stepper, alone).ir, {}
+        notes = {} if alone is None else {"handed": alone.handed}
+        return emit_march(Layout(dim, lanes), stepper, alone).ir, notes
 
     whose = "" if alone is None else f" alone {alone.kind.key!r}"
     return load(f"march dim={dim} {stepper} lanes={lanes}{whose}", make)

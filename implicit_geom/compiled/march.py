@@ -71,11 +71,18 @@ def _emit_steps(m: Module, parts: Parts, stepper: str) -> None:
             rows.finish()
 
 
-def _take(c: Code, t: Array, parts: Parts, lengths: tuple[float, ...], rows: Rows) -> tuple[Number, Number]:
-    """Parts of a step, one after another; the energy they gain, and whether no contact changes its mode."""
+def _take(
+    c: Code, t: Array, parts: Parts, lengths: tuple[float, ...], rows: Rows, fresh: Mask | None = None
+) -> tuple[Number, Number]:
+    """Parts of a step, one after another; the energy they gain, and whether no contact changes its mode.
+
+    `fresh`: lanes whose last solutions are of no use, those of steps of other lengths.
+    """
     numbers = t.array(Table.NUMBERS, "n")
     gain, steady = c.variable(0.0), c.variable(1.0)
     for i, length in enumerate(lengths):
+        if fresh is not None:
+            numbers[Numbers.KNOWN] = fresh.select(0.0, numbers[Numbers.KNOWN])
         numbers[Numbers.H] = numbers[Numbers.STEP] * length
         c.call("part", t, rows.of_part(i), i)
         gain.set(gain.get() + numbers[Numbers.GAIN])
@@ -96,9 +103,7 @@ def _compose(c: Code, t: Array, parts: Parts, refused: Mask, bound: Number, rows
     before = numbers[Numbers.TROUBLE]
     _back(c, t, parts, refused)
     numbers[Numbers.TROUBLE] = refused.select(0.0, 1.0)
-    # (the last rates are those of steps of another length)
-    numbers[Numbers.KNOWN] = refused.select(-2.0 * len(PARTS), numbers[Numbers.KNOWN])
-    gain, steady = _take(c, t, parts, PARTS, rows)
+    gain, steady = _take(c, t, parts, PARTS, rows, refused)
     parts.trouble(numbers, steady < 0.5)
     parts.trouble(numbers, _gains(numbers, gain, bound))
     numbers[Numbers.KNOWN] = refused.select(0.0, numbers[Numbers.KNOWN])
