@@ -109,8 +109,16 @@ TRAPS = {
         lambda r: np.diff(r.energy).max() < 1e-4 * r.energy.max(),
         h=0.05,
         steps=40,
-        own=20,
+        own=0,  # (the guard has such steps composed, in compiled code as by the stepper)
         options={"energy_guard": 1e-4},
+    ),
+    "gain of energy in composed steps": Trap(
+        spinning_egg,
+        lambda r: np.diff(r.energy).max() < 2e-6 * r.energy.max(),
+        h=0.05,
+        steps=40,
+        own=10,
+        options={"energy_guard": 1e-6},
     ),
     "blow on a sliding body": Trap(
         struck_while_sliding, lambda r: np.diff(r.energy).max() < 1e-2 * r.energy.max(), steps=20, own=0
