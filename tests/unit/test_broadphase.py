@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import time
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import pytest
 
 import shapes
-from implicit_geom import Scene, broadphase
+from implicit_geom import Scene, broadphase, simulate
 from implicit_geom.broadphase import BroadPhase
 from implicit_geom.distance import closest
 from implicit_geom.errors import SceneError
 from implicit_geom.model import Model, State
+from implicit_geom.steppers import base
 from implicit_geom.steppers.base import NEWCOMERS
 from implicit_geom.steppers.euler import EulerStepper
 from implicit_geom.supports import Supports, spheres_that_meet
@@ -214,3 +216,63 @@ def test_pairs_proved_to_stay_apart(closed: bool) -> None:
             there = state.advanced(nu, s)
             gap = closest(model.placed(there, pair.first), model.placed(there, pair.second)).points.gap
             assert gap >= -allowed
+
+
+def jostling() -> Scene:
+    """Ellipsoids close to each other that move in all directions."""
+    rng = np.random.default_rng(5)
+    scene = Scene(gravity=(0.0, 0.0, -9.81))
+    scene.add("floor", shapes.halfspace((0, 0, 1)), fixed=True)
+    for k in range(27):
+        place = (0.24 * (k % 3), 0.24 * (k // 3 % 3), 0.13 + 0.24 * (k // 9))
+        scene.add(
+            f"e{k}",
+            shapes.ellipsoid(0.12, 0.1, 0.08),
+            mass=1.0,
+            position=place,
+            orientation=rng.normal(size=4),
+            velocity=rng.normal(size=3),
+        )
+    scene.friction(mu=0.4)
+    return scene
+
+
+def test_likely_pairs() -> None:
+    """A part of the candidates: at least all that would overlap at the end of the step if nothing touched."""
+    model = Model(jostling())
+    state, broad, h = model.initial_state(), BroadPhase(model), 0.02
+    loads = model.loads(0.0)
+    candidates = broad.candidates(state, h, loads)
+    likely = broad.likely(state, h, loads, candidates)
+    assert set(likely) < set(candidates)
+    nu = np.column_stack([state.v, state.w])
+    nu[model.moving, :3] += h * loads[model.moving, :3] / model.mass[model.moving, None]
+    end = state.advanced(nu, h)
+    overlapping = 0
+    for c in candidates:
+        pair = model.pairs[c]
+        gap = closest(model.placed(end, pair.first), model.placed(end, pair.second)).points.gap
+        overlapping += gap < 0
+        assert c in likely or gap > 0
+    assert overlapping > 5
+
+
+def test_likely_pairs_first_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Steps that begin with the likely pairs alone end where all candidates at once lead to."""
+    options = {"duration": 0.06, "step": 0.02, "stepper": "implicit-euler", "progress": False}
+    at_once = simulate(jostling(), **options)
+    monkeypatch.setattr(base, "CROWD", 10)
+    asked: list[int] = []
+    likely = BroadPhase.likely
+
+    def counted(self: BroadPhase, *given: Any) -> list[int]:
+        found = likely(self, *given)
+        asked.append(len(given[-1]) - len(found))
+        return found
+
+    monkeypatch.setattr(BroadPhase, "likely", counted)
+    by_parts = simulate(jostling(), **options)
+    assert max(asked) > 0
+    assert at_once.steps["contacts"].max() > 5
+    for name in at_once.names:
+        assert np.abs(by_parts[name].velocity - at_once[name].velocity).max() < 1e-8
