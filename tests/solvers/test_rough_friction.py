@@ -60,7 +60,7 @@ def test_rows_of_friction_that_is_held(large: bool) -> None:
     rng = np.random.default_rng(0)
     dz = rng.normal(size=z.size)
     F, J = problem.linearise(z + dz, 0.0)
-    assert np.array_equal(F, problem.residual(z + dz, 0.0))
+    assert np.abs(F - problem.residual(z + dz, 0.0)).max() < 1e-12 * np.abs(F).max()
     assert np.abs(F[problem.friction] - dz[problem.friction]).max() < 1e-15
     dense = J.dense() if isinstance(J, Blocks) else J
     assert np.array_equal(dense[problem.friction], np.eye(z.size)[problem.friction])
