@@ -71,8 +71,8 @@ def test_an_island_that_is_lost_does_not_hold_up_the_others() -> None:
 def test_heaps_side_by_side_move_as_each_alone(mu: float) -> None:
     """Velocities after the first step of two heaps are those of the heap alone.
 
-    Discs that touch side by side leave each other by (h v)^2 / 2 r: the rounding of a gap, some 1e-15 m, is one
-    of sqrt(2 r gap) / h, some 1e-6 m/s.
+    Discs that touch side by side leave each other by (h v)^2 / 2 r: the rounding of a gap, some 1e-15 m, is
+    one of sqrt(2 r gap) / h, some 1e-6 m/s, in v.
     """
     options = {"duration": 0.05, "step": 0.05, "stepper": "implicit-euler", "progress": False}
     alone = simulate(heaps([0.0], mu=mu), **options)
