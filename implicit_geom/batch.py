@@ -174,8 +174,12 @@ class Lane:
     @property
     def left(self) -> int:
         """Steps of full length still to be taken in compiled code."""
-        full = int(np.sum(self.lengths == self.lengths[0]))
-        return 0 if self.failure or not self.compiled else max(full - self.taken, 0)
+        return 0 if self.failure or not self.compiled else max(self.full - self.taken, 0)
+
+    @cached_property
+    def full(self) -> int:
+        """Steps of full length."""
+        return int(np.sum(self.lengths == self.lengths[0]))
 
     @property
     def finished(self) -> bool:

@@ -64,7 +64,7 @@ def _grouped(lanes: list[Any]) -> list[list[Any]]:
     return [same[i : i + LANES] for same in by_structure.values() for i in range(0, len(same), LANES)]
 
 
-def _alike(group: list[Any], taken: np.ndarray) -> Iterator[tuple[int, int]]:
+def _alike(group: list[Any], taken: list[int]) -> Iterator[tuple[int, int]]:
     """Runs of lanes that are neighbours in the batch and took the same steps."""
     keys = [(lane.number - i, lane.taken, taken[i]) for i, lane in enumerate(group)]
     ends = [i for i in range(1, len(keys)) if keys[i] != keys[i - 1]]
@@ -94,17 +94,17 @@ class _Held:
     def run(self) -> None:
         """Run until each lane is done or has left."""
         engine, group = self.engine, self.group
-        wanted = np.zeros(LANES)
+        rest = [0] * (LANES - len(group))
         while True:
-            wanted[: len(group)] = [0 if lane.stopped else min(lane.left, CHUNK) for lane in group]
-            if not np.any(wanted):
+            wanted = [0 if lane.stopped else min(lane.left, CHUNK) for lane in group]
+            if not any(wanted):
                 return
-            taken = engine.run(wanted, self.h)
-            states = engine.states(int(taken.max()))
+            taken = engine.run(np.array(wanted + rest, float), self.h).tolist()
+            states = engine.states(max(taken))
             for first, last in _alike(group, taken):
-                self._keep(states, group[first:last], first, int(taken[first]))
-            for i, lane in enumerate(group):
-                lane.stopped |= bool(taken[i] < wanted[i])
+                self._keep(states, group[first:last], first, taken[first])
+            for lane, done, asked in zip(group, taken, wanted, strict=False):
+                lane.stopped |= done < asked
 
     def _keep(self, states: dict[str, np.ndarray], lanes: list[Any], place: int, taken: int) -> None:
         """Copy what neighbouring lanes did in the same steps, at once."""
