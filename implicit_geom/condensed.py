@@ -12,6 +12,7 @@ contain its impulse. It leaves S as stiff as the shift is small, hence one corre
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -81,6 +82,38 @@ class Pattern:
         self.indices = (places % self.moving).astype(np.int32)
         count = np.bincount(places // self.moving, minlength=self.moving)
         self.indptr = np.concatenate([[0], np.cumsum(count)]).astype(np.int32)
+
+    @cached_property
+    def colours(self) -> list[tuple[int, np.ndarray]]:
+        """The contacts in sets that share no body: groups, and which of their contacts."""
+        bodies = self.moving // self.velocities
+        total = sum(g.n for g in self.groups)
+        # a contact with one body that moves has a second one of its own
+        ends = np.repeat(bodies + np.arange(total), 2).reshape(total, 2)
+        group = np.repeat(np.arange(len(self.groups)), [g.n for g in self.groups])
+        first = np.concatenate([[0], np.cumsum([g.n for g in self.groups])])
+        for k, g in enumerate(self.groups):
+            ends[first[k] : first[k + 1], : g.ends // self.velocities] = self.bodies(g)
+        found = []
+        left = np.arange(total)
+        while left.size:
+            taken = np.zeros(bodies + total, bool)
+            chosen, free = [], left
+            while free.size:  # the first one at both of its bodies, again and again
+                earliest = np.full(bodies + total, total)
+                np.minimum.at(earliest, ends[free].ravel(), np.repeat(free, 2))
+                now = free[np.all(earliest[ends[free]] == free[:, None], axis=1)]
+                chosen.append(now)
+                taken[ends[now]] = True
+                free = free[~np.any(taken[ends[free]], axis=1)]
+            colour = np.sort(np.concatenate(chosen))
+            found += [(k, colour[group[colour] == k] - first[k]) for k in np.unique(group[colour]).tolist()]
+            left = np.setdiff1d(left, colour, assume_unique=True)
+        return found
+
+    def bodies(self, group: GroupPattern) -> np.ndarray:
+        """The bodies of a group's contacts that move, (n, 1 or 2)."""
+        return group.at_ends[:, :: self.velocities] // self.velocities
 
     def schur(self, values: list[np.ndarray]) -> Any:
         """The matrix on the velocities from its blocks, momentum first."""

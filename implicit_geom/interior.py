@@ -23,10 +23,8 @@ from implicit_geom.linearised import Frozen, Impulses
 
 STEPS = 45
 PATIENCE = 12  # steps without a better point that end it
-HASTE = 6  # the same where a few digits will do; better are then points with this
-GAIN = 0.9  # part of the residual at most
 SHIFT = 1e-8  # over a contact's own softness: impulses of sticking contacts are not unique
-PRECISION = 1e-9  # the best that is tried for
+PRECISION = 1e-9  # of the contact laws, over the speed scale, that ends it
 INSIDE = 0.99  # of the way to the boundary
 LEAST_MU = 1e-3
 LIFTED = 0.1  # residual over the speed scale from which the slope of |w| is known well enough
@@ -35,22 +33,17 @@ SHORT = 0.3  # a step to be replaced by one that aims at larger b
 CENTRED = 0.8
 
 
-def interior(frozen: Frozen, precision: float = PRECISION, *, lifted: bool) -> tuple[np.ndarray, Impulses]:
-    """Velocities and impulses, the best met; without |w| where friction has `lifted` what slides.
-
-    Ends where the contact laws hold to `precision`, over the speed scale.
-    """
-    rough = precision > PRECISION
-    precision, patience = (precision, HASTE) if rough else (PRECISION, PATIENCE)
+def interior(frozen: Frozen, *, lifted: bool) -> tuple[np.ndarray, Impulses]:
+    """Velocities and impulses, the best met; without |w| where friction has `lifted` what slides."""
     point = Point(frozen, lifted)
     best, found, since = np.inf, (frozen.nu, frozen.start), 0
     with np.errstate(all="ignore"):
         for _ in range(STEPS):
             size = point.linearise()
-            since = 0 if size < (GAIN if rough else 1.0) * best else since + 1
+            since = 0 if size < best else since + 1
             if size < best:
                 best, found = size, (point.nu, point.impulses())
-            if not size > precision * point.speed or since > patience or not point.move():
+            if not size > PRECISION * point.speed or since > PATIENCE or not point.move():
                 break
     return found
 
@@ -95,7 +88,7 @@ class Point:
         slip = np.linalg.norm(self.u[:, 1:], axis=1)
         self.b = float(np.einsum("ni,ni->", self.x, self.y)) / len(self.x)
         self.rest = self.u / self.scale - self.y
-        size = frozen.residual(P, u)
+        size = frozen.speed * frozen.far(self.nu, P)
         if self.lifted:
             size = max(self.b / self.speed, float(np.abs(self.rest).max()))
         # how B y changes with u, B = diag(mu, 1, 1)

@@ -17,13 +17,71 @@ FLAT = 1e-9  # diagonal for closest points that are not unique
 Impulses = list[np.ndarray]  # by group: (n, 1 + components), over effective mass, m/s
 
 
-class Frozen:
-    """A step with its geometry linearised at z: u = u_0 + V dnu, momentum rows f = f_0 + M dnu + W P + T dnu.
+class LinearStep:
+    """What friction between given points is: u = u_0 + V dnu, momentum rows f = f_0 + M dnu + W P + T dnu.
 
     T is what the impulses change by as the contacts turn with the bodies.
     """
 
-    def __init__(self, problem: StepProblem, z: np.ndarray, stiff: bool) -> None:
+    pattern: Pattern
+    nu: np.ndarray  # velocities that it is linearised at
+    rows: np.ndarray  # f_0
+    momentum: np.ndarray  # M of each body, column-major
+    weight: np.ndarray  # makes f the square root of an energy
+    speed: float  # of the fastest body
+    heaviest: float
+    V: list[np.ndarray]
+    W: list[np.ndarray]
+    T: list[np.ndarray]
+    u0: Impulses
+    mu: list[np.ndarray]
+    start: Impulses  # those at nu
+    softness: Impulses  # what an impulse does to its own contact's velocity
+    scale: list[np.ndarray]  # speeds that the laws of the contacts are held against, m/s
+
+    def u(self, nu: np.ndarray) -> Impulses:
+        """Contact velocities, m/s."""
+        dnu = nu - self.nu
+        groups = zip(self.V, self.u0, self.pattern.groups, strict=True)
+        return [u0 + (V @ dnu[g.at_ends][:, :, None])[:, :, 0] for V, u0, g in groups]
+
+    def f(self, nu: np.ndarray, P: Impulses) -> np.ndarray:
+        """Momentum rows."""
+        nv, dnu = self.pattern.velocities, nu - self.nu
+        blocks = self.momentum.reshape(-1, nv, nv)  # column-major
+        out = self.rows + np.einsum("bji,bj->bi", blocks, dnu.reshape(-1, nv)).ravel()
+        for g, W, T, p in zip(self.pattern.groups, self.W, self.T, P, strict=True):
+            part = W @ p[:, :, None] + T @ dnu[g.at_ends][:, :, None]
+            out += np.bincount(g.at_ends.ravel(), part.ravel(), out.size)
+        return out
+
+    def factors(self, slopes: Impulses, eps: float) -> Any:
+        """Of d f / d nu with P = proj(P_k - u / eps), whose slopes are given."""
+        values = [self.momentum]
+        for W, V, T, D, a in zip(self.W, self.V, self.T, slopes, self.softness, strict=True):
+            values.append(T - (W @ D) @ (V / (eps * a[:, :, None])))
+        return factorised(self.pattern.schur(values))
+
+    def project(self, z: Impulses, slopes: bool = False) -> tuple[Impulses, Impulses]:
+        """proj of each contact, and its derivative."""
+        found = [_project(p, mu, slopes) for p, mu in zip(z, self.mu, strict=True)]
+        return [p for p, _ in found], [D for _, D in found]
+
+    def far(self, nu: np.ndarray, P: Impulses) -> float:
+        """Largest residual of a contact's law over its scale; NaN where anything is."""
+        return float(np.max([r.max(initial=0.0) for r in self.violations(nu, P)], initial=0.0))
+
+    def violations(self, nu: np.ndarray, P: Impulses) -> list[np.ndarray]:
+        """Residual of each contact's law over its scale."""
+        projected, _ = self.project([p - w for p, w in zip(P, self.u(nu), strict=True)])
+        scaled = [np.abs(p - q) / s for p, q, s in zip(P, projected, self.scale, strict=True)]
+        return [r.max(axis=1, initial=0.0) for r in scaled]
+
+
+class Frozen(LinearStep):
+    """A step with its geometry linearised at z; laws are held against pairs' speeds or the fastest."""
+
+    def __init__(self, problem: StepProblem, z: np.ndarray, stiff: bool, pairwise: bool = False) -> None:
         self.problem, self.z = problem, z
         self.pattern = _pattern(problem)
         nv, moving = self.pattern.velocities, self.pattern.moving
@@ -34,12 +92,11 @@ class Frozen:
         self.speed = float(problem.bodies.speed.max(initial=0.0))
         root = np.sqrt(m.mass[m.moving]) * problem.bodies.speed[m.moving]
         self.heaviest = float(np.sqrt(m.mass[m.moving].max()))
-        self.weight = np.repeat(root, nv)  # makes f the square root of an energy
+        self.weight = np.repeat(root, nv)
         self.V, self.u0, self.W, self.T, self.mu = [], [], [], [], []
+        self.start, self.softness, self.scale = [], [], []
         self._geometry = []
-        self.softness: Impulses = []  # what an impulse does to its own contact's velocity
         inverse = np.linalg.inv(self.momentum.reshape(-1, nv, nv).swapaxes(1, 2))
-        self.start: Impulses = []
         for g, pattern, inputs in zip(problem.groups, self.pattern.groups, problem.gather, strict=True):
             at, ends, own = g.kernel.layout.at, pattern.ends, pattern.own
             geometry, law = slice(0, at["P_n"].start), slice(at["P_n"].start, own)
@@ -62,6 +119,7 @@ class Frozen:
             self.u0.append(U * (F[:, law] - bent[:, :, ends]))
             self.W.append(A[:, own:, ends:][:, :, law].copy())
             self.mu.append(g.get("mu")[:, 0])
+            self.scale.append(U if pairwise else np.full_like(U, self.speed))
             own_block = np.zeros((g.n, own - at["P_n"].start))
             for first in range(0, ends, nv):
                 part = slice(first, first + nv)
@@ -76,22 +134,6 @@ class Frozen:
                 turning = A[:, own:, :ends] - A[:, own:, ends:][:, :, geometry] @ shift[:, :, :ends]
             self.T.append(turning)
 
-    def u(self, nu: np.ndarray) -> Impulses:
-        """Contact velocities, m/s."""
-        dnu = nu - self.nu
-        groups = zip(self.V, self.u0, self.pattern.groups, strict=True)
-        return [u0 + (V @ dnu[g.at_ends][:, :, None])[:, :, 0] for V, u0, g in groups]
-
-    def f(self, nu: np.ndarray, P: Impulses) -> np.ndarray:
-        """Momentum rows."""
-        nv, dnu = self.pattern.velocities, nu - self.nu
-        blocks = self.momentum.reshape(-1, nv, nv)  # column-major
-        out = self.rows + np.einsum("bji,bj->bi", blocks, dnu.reshape(-1, nv)).ravel()
-        for g, W, T, p in zip(self.pattern.groups, self.W, self.T, P, strict=True):
-            part = W @ p[:, :, None] + T @ dnu[g.at_ends][:, :, None]
-            out += np.bincount(g.at_ends.ravel(), part.ravel(), out.size)
-        return out
-
     def unknowns(self, nu: np.ndarray, P: Impulses) -> np.ndarray:
         """All unknowns of the step, closest points carried along and then settled."""
         z = self.z.copy()
@@ -102,23 +144,6 @@ class Frozen:
             z[law] = p
         settle_points(self.problem, z)
         return z
-
-    def factors(self, slopes: Impulses, eps: float) -> Any:
-        """Of d f / d nu with P = proj(P_k - u / eps), whose slopes are given."""
-        values = [self.momentum]
-        for W, V, T, D, a in zip(self.W, self.V, self.T, slopes, self.softness, strict=True):
-            values.append(T - (W @ D) @ (V / (eps * a[:, :, None])))
-        return factorised(self.pattern.schur(values))
-
-    def project(self, z: Impulses, slopes: bool = False) -> tuple[Impulses, Impulses]:
-        """proj of each contact, and its derivative."""
-        found = [_project(p, mu, slopes) for p, mu in zip(z, self.mu, strict=True)]
-        return [p for p, _ in found], [D for _, D in found]
-
-    def residual(self, P: Impulses, u: Impulses) -> float:
-        """Largest |P - proj(P - u)|, m/s; NaN where anything is."""
-        projected, _ = self.project([p - w for p, w in zip(P, u, strict=True)])
-        return float(np.max([np.abs(p - q).max(initial=0.0) for p, q in zip(P, projected, strict=True)]))
 
 
 def settle_points(problem: StepProblem, z: np.ndarray) -> None:

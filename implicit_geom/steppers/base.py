@@ -21,11 +21,11 @@ from implicit_geom.distance import closest
 from implicit_geom.errors import SimulationError
 from implicit_geom.islands import Islands, solve_apart
 from implicit_geom.linearised import settle_points
+from implicit_geom.many_contacts import go_on, ways
 from implicit_geom.model import Model, Pair, State
 from implicit_geom.newcomers import closest_points, suits
 from implicit_geom.newton import DENSE, NewtonOptions, Solution, follow_path, solve
 from implicit_geom.problem import StepProblem
-from implicit_geom.rounds import go_on, ways
 from implicit_geom.scene import Friction
 from implicit_geom.steppers.seams import passed_over
 from implicit_geom.steppers.solve import Failure

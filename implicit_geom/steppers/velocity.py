@@ -17,6 +17,7 @@ import numpy as np
 
 from implicit_geom.energy import kinetic
 from implicit_geom.ledger import step_ledger
+from implicit_geom.many_contacts import ways
 from implicit_geom.model import State
 from implicit_geom.newton import DENSE, Solution, follow_path, solve
 from implicit_geom.rattle_problem import (
@@ -27,7 +28,6 @@ from implicit_geom.rattle_problem import (
     point_velocity,
     with_velocities,
 )
-from implicit_geom.rounds import ways
 from implicit_geom.steppers.base import Stepper
 from implicit_geom.steppers.closed import IMPACT_SPEED, SLAP, contact_records
 from implicit_geom.steppers.solve import VELOCITY, ContactRecord, Failure, Solve

@@ -8,8 +8,9 @@ from heaps import fallen, heap, prepared
 
 from implicit_geom import simulate, steppers
 from implicit_geom.linearised import Frozen, _project
+from implicit_geom.many_contacts import COLD
 from implicit_geom.newton import NewtonOptions
-from implicit_geom.rounds import COLD, by_rounds, from_nothing
+from implicit_geom.rounds import by_rounds, from_nothing
 
 
 @pytest.mark.parametrize("mu", [0.0, 0.1, 0.3, 0.5, 0.8])
