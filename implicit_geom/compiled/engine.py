@@ -341,6 +341,11 @@ class Engine:
         self.wall_time = clock.perf_counter() - started
         return n[Numbers.TAKEN].astype(int)
 
+    def write_to(self, rows: np.ndarray) -> None:
+        """Have the next runs write to another engine's rows."""
+        self.rows = rows
+        self.table[Table.SOLVE_ROWS] = rows.ctypes.data
+
     def states(self, steps: int) -> dict[str, np.ndarray]:
         """States at the ends of the first `steps` steps of the last run, (lanes, steps, B, ...) by part."""
         B, size = len(self.model.bodies), self.state_block.size
