@@ -28,6 +28,8 @@ TURNS = 6  # of sweeps and spots
 PATIENCE = 6  # linearisations after which rounds over all contacts help sweeps that get nowhere
 LARGE = 0.2  # part of the bodies in spots that calls for more sweeps instead
 ROUNDS = replace(AGAIN, most=100)
+RELEASES = 4  # solves with friction held, each without that of contacts which have opened
+OPEN = 1e-9  # normal impulse over the speed scale
 INNER = 0.3  # residual that ends rounds at a spot, over that of the whole
 BETTER = 0.5  # residual of a spot that is worth taking, over that before
 
@@ -84,10 +86,27 @@ def solve_linearised(frozen: Frozen, tolerance: float) -> tuple[np.ndarray, Impu
 
 def with_friction_held(problem: StepProblem, z: np.ndarray, options: NewtonOptions) -> Solution:
     """The step with the impulses of friction in z: converged where their law holds well enough, too."""
-    problem.hold(z)
-    found = solve(problem, z, options, damped=False)
-    problem.hold(None)
-    if not found.converged:
-        return replace(found, z=z)
-    far = float(np.max(np.abs(problem.residual(found.z, 0.0)) / problem.tolerance))
-    return Solution(found.z, far <= 1, found.iterations, [*found.history, far])
+    steps, held = 0, z
+    for _ in range(RELEASES):
+        problem.hold(held)
+        found = solve(problem, held, options, damped=False)
+        problem.hold(None)
+        steps += found.iterations
+        if not found.converged:
+            break
+        held = _released(problem, found.z)
+        if np.array_equal(held, found.z):
+            far = float(np.max(np.abs(problem.residual(held, 0.0)) / problem.tolerance))
+            return Solution(held, far <= 1, steps, [*found.history, far])
+    return Solution(z, False, steps, found.history)
+
+
+def _released(problem: StepProblem, z: np.ndarray) -> np.ndarray:
+    """z without friction in contacts that are open."""
+    z = z.copy()
+    if problem.model.friction_residual == "projection":
+        for g, own, _ in problem.members():
+            at = g.kernel.layout.at
+            is_open = z[own[:, at["P_n"].start]] <= OPEN * g.get("U")[:, 0]
+            z[own[is_open][:, at["S"]]] = 0.0
+    return z

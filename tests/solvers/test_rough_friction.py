@@ -66,3 +66,13 @@ def test_rows_of_friction_that_is_held(large: bool) -> None:
     assert np.array_equal(dense[problem.friction], np.eye(z.size)[problem.friction])
     problem.hold(None)
     assert np.array_equal(problem.residual(z, 0.0), law)
+
+
+def test_a_contact_that_opens_keeps_no_friction() -> None:
+    """Momentum balances with the impulses of the contacts that are listed, friction to a hundredth or not."""
+    run = simulate(
+        box(27), duration=0.8, step=0.01, stepper="implicit-euler", progress=False, friction_tolerance=1e-2
+    )
+    assert run.steps["friction"].max() > 1e-4
+    assert run.steps["dynamics"].max() < 1e-9
+    assert np.all(np.diff(run.energy) < 0)
