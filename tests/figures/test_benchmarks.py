@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from experiments import peers
-from experiments.benchmarks import batch, precision, step, timing
+from experiments.benchmarks import batch, precision, scale, step, timing
 from experiments.benchmarks.precision import time_for
 from experiments.benchmarks.timing import Contender, in_pieces, in_turns
 from experiments.peers import MODULES
@@ -56,6 +56,17 @@ def test_a_quick_run_below_the_target_counts_as_measured() -> None:
     """A longer step that takes longer, as one that is guarded does, gives no time by interpolation."""
     rows = [(0.2, 1e-2, 50.0), (0.1, 1e-5, 1.0)]
     assert time_for(rows, 1e-3) == (1.0, 0.1, "measured")
+
+
+def test_growth_is_that_of_many_bodies() -> None:
+    """Times of a few bodies, and of heaps that were not finished, say nothing of it."""
+    growth = {
+        "discs": np.array([10, 28, 100, 1000, 5000]),
+        "milliseconds": np.array([9.0, 9.0, 10.0, 1e3, np.nan]),
+    }
+    assert scale.exponent(growth) == pytest.approx(2.0)
+    growth["milliseconds"][2:4] = np.nan
+    assert np.isnan(scale.exponent(growth))
 
 
 @pytest.mark.parametrize("subject", [step, precision, batch])
