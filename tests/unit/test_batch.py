@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from threading import Barrier, Thread, get_ident
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -128,6 +130,32 @@ def test_threads_do_not_change_a_bit(egg: Scene) -> None:
         for part in PARTS:
             assert getattr(run["egg"], part).tobytes() == getattr(runs[0]["egg"], part).tobytes()
         assert run.solved.tolist() == runs[0].solved.tolist()
+
+
+def test_threads_write_to_rows_of_their_own() -> None:
+    """Engines that run one after the other share memory, engines that run at the same time do not."""
+    both, written = Barrier(2, timeout=30), []
+
+    class Held:
+        def __init__(self) -> None:
+            self.engine = SimpleNamespace(rows=np.zeros(3), write_to=self.write_to)
+
+        def write_to(self, rows: np.ndarray) -> None:
+            self.engine.rows = rows
+
+        def run(self) -> None:
+            written.append((get_ident(), id(self.engine.rows)))
+            both.wait()
+
+    waiting: list[Any] = [Held() for _ in range(6)]
+    kept = list(waiting)
+    threads = [Thread(target=lanes._run_all, args=(waiting, lambda: None)) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(written) == len(kept)
+    assert len(set(written)) == len({rows for _, rows in written}) == 2
 
 
 def test_the_order_of_rows_does_not_matter(egg: Scene) -> None:
