@@ -85,4 +85,4 @@ def test_friction_that_lifts_is_another_problem() -> None:
     """Negative control: where contacts slip the convex problem does not have the step's solution."""
     frozen = Frozen(*fallen(0.2), stiff=False)
     nu, P = interior(frozen, lifted=True)
-    assert frozen.far(nu, P) > 1e-4
+    assert frozen.far(nu, P) > 1e-2
