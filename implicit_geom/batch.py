@@ -11,13 +11,13 @@ import os
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from implicit_geom import rotation
 from implicit_geom.errors import SceneError, SimulationError
+from implicit_geom.forks import undisturbed
 from implicit_geom.model import Model, State
 from implicit_geom.options import SimulationOptions
 from implicit_geom.progress import Progress, reporting
@@ -28,6 +28,7 @@ from implicit_geom.steppers import make_stepper
 from implicit_geom.switches import Stepper
 from implicit_geom.trajectory import BodyMotion
 from implicit_geom.values import variants
+from shapes.lazy import cached_property
 
 
 class Batch:
@@ -95,6 +96,7 @@ class Batch:
         return self.kinetic_energy + self.potential_energy
 
 
+@undisturbed
 def simulate_batch(
     scene: Scene,
     values: Mapping[str, Any],

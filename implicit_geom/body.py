@@ -22,11 +22,11 @@ K = (m J_W)^(-1/2), and both by 1/U.
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import lru_cache
 
 import casadi as ca
 import numpy as np
 
+from implicit_geom.building import built_once
 from implicit_geom.mapped import Mapped
 from implicit_geom.model import Model, State
 from implicit_geom.pair import flat
@@ -37,7 +37,7 @@ SPATIAL = {"h": 1, "U": 1, "R": 9, "J": 9, "K": 9, "v_free": 3, "momentum": 3}
 PLANAR = {"U": 1, "v_free": 2, "w_free": 1, "gyration": 1}
 
 
-@lru_cache
+@built_once
 def momentum_rows(dim: int, scheme: str) -> tuple[ca.Function, dict[str, slice]]:
     """Rows and their Jacobian by nu = (v, w) for one body, as a function of (nu, parameters)."""
     at, start = {}, 0

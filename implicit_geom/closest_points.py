@@ -8,13 +8,17 @@ from dataclasses import dataclass
 import casadi as ca
 import numpy as np
 
+from implicit_geom.building import Kept
 from implicit_geom.contact_geometry import is_halfspace, sign_mask
-from implicit_geom.mapped import Mapped
+from implicit_geom.forks import BUILDING
+from implicit_geom.mapped import Single
 from implicit_geom.pair import PairKind, Symbols, closest_point, flat
+from shapes.lazy import cached_property
 from shapes.shape import Cone, Shape, Slab
 
 TOLERANCE = 1e-13  # on the closest-point rows, relative to the smaller body
 TINY = 1e-30  # keeps a square root differentiable at zero
+KINDS = 64  # pairs of kinds of shape whose functions are kept
 POINT_SHIFT = 1e-12  # see `newton`: closest points of flat faces are not unique
 
 
@@ -110,10 +114,10 @@ class GeometrySystem:
         return dz
 
     def gap(self, z: np.ndarray) -> float:
-        return float(self.kernel.report(z, self.parameters)[0][0, 0])
+        return float(self.kernel.report(z, self.parameters)[0][0])
 
     def points(self, z: np.ndarray) -> ClosestPoints:
-        seen = self.kernel.report(z, self.parameters)[0][0].copy()
+        seen = self.kernel.report(z, self.parameters)[0].copy()
         r1, r2, n = seen[1:].reshape(3, -1)
         return ClosestPoints(float(seen[0]), self.a.x + r1, self.b.x + r2, n)
 
@@ -195,12 +199,12 @@ def outward_normals(body: Placed, point: np.ndarray) -> np.ndarray:
 
 def constraint_gradients(body: Placed, point: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Gradients by multiplier (dim, l), slack of each outward normal (m,), its multipliers (l, m)."""
-    flat_gradients, slacks, bases = _gradients(body.shape)(
-        body.R.T @ (point - body.x) + body.com, body.shape.values
+    flat_gradients, slack, flat_basis = (
+        out.copy()
+        for out in _gradients(body.shape)(body.R.T @ (point - body.x) + body.com, body.shape.values)
     )
-    slack = slacks[0].copy()
-    basis = bases[0].reshape(slack.size, -1).T
-    return flat_gradients[0].reshape(basis.shape[0], -1).T, slack, basis
+    basis = flat_basis.reshape(slack.size, -1).T
+    return flat_gradients.reshape(basis.shape[0], -1).T, slack, basis
 
 
 def multipliers(body: Placed, point: np.ndarray, n: np.ndarray) -> np.ndarray:
@@ -237,42 +241,40 @@ class GeometryKernel:
         self.kind = PairKind(first, second, components=(), moves=(False, False))
         self.symbols = s = Symbols(self.kind)
         self._exact = self._function(smooth=False)
-        self._smooth: Mapped | None = None
         c = closest_point(self.kind, s, smooth=False)
         seen = ca.densify(ca.vertcat(c.d, c.r1, c.r2, c.n))
-        self.report = Mapped(ca.Function("report", [self._unknowns, s.parameters], [seen]), 1)
+        self.report = Single(ca.Function("report", [self._unknowns, s.parameters], [seen]))
         self.signs = (sign_mask(first) if not is_halfspace(first) else np.zeros(0), sign_mask(second))
 
     @property
     def _unknowns(self) -> ca.SX:
         return self.symbols.u[: self.kind.layout.geometry]
 
-    def _function(self, smooth: bool) -> Mapped:
+    @cached_property
+    def _smooth(self) -> Single:
+        """The smoothed functions, built only when a search needs the path."""
+        with BUILDING:
+            return self._function(smooth=True)
+
+    def _function(self, smooth: bool) -> Single:
         z = self._unknowns
         rows = ca.densify(closest_point(self.kind, self.symbols, smooth).rows)
         # the transpose, because NumPy reads CasADi's columns as rows
         jacobian = ca.densify(ca.jacobian(rows, z).T)
-        return Mapped(ca.Function("geometry", [z, self.symbols.parameters], [rows, jacobian]), 1)
+        return Single(ca.Function("geometry", [z, self.symbols.parameters], [rows, jacobian]))
 
     def call(self, z: np.ndarray, p: np.ndarray, smooth: bool) -> tuple[np.ndarray, np.ndarray]:
-        if smooth and self._smooth is None:
-            self._smooth = self._function(smooth=True)
-        function = self._smooth if smooth else self._exact
-        assert function is not None
-        F, J = function(z, p)
-        return F[0].copy(), J[0].reshape(z.size, z.size).copy()
+        F, J = (self._smooth if smooth else self._exact)(z, p)
+        return F.copy(), J.reshape(z.size, z.size).copy()
 
 
-_KERNELS: dict[Hashable, GeometryKernel] = {}
-_GRADIENTS: dict[Hashable, Mapped] = {}
+_KERNELS: Kept[GeometryKernel] = Kept(KINDS)
+_GRADIENTS: Kept[Single] = Kept(KINDS)
 
 
 def geometry_kernel(first: Shape, second: Shape) -> GeometryKernel:
     """The kernel of two kinds of shape, built on first use and kept."""
-    key = (shape_key(first), shape_key(second))
-    if key not in _KERNELS:
-        _KERNELS[key] = GeometryKernel(first, second)
-    return _KERNELS[key]
+    return _KERNELS.get((shape_key(first), shape_key(second)), lambda: GeometryKernel(first, second))
 
 
 def shape_key(shape: Shape) -> Hashable:
@@ -280,23 +282,23 @@ def shape_key(shape: Shape) -> Hashable:
     return (shape.dim, shape.structure, shape.values.size)
 
 
-def _gradients(shape: Shape) -> Mapped:
+def _gradients(shape: Shape) -> Single:
     """(point, theta) -> gradients by multiplier, slack of each outward normal, its multipliers (`basis`)."""
-    key = shape_key(shape)
-    if key not in _GRADIENTS:
-        x, theta = ca.SX.sym("x", shape.dim), ca.SX.sym("theta", shape.values.size)
-        columns, slack, basis = [], [], []
-        for c in shape.constraints(x, theta):
-            if isinstance(c, Cone):
-                radius = ca.sqrt(ca.sumsqr(c.u) + TINY)
-                columns += [-ca.gradient(c.t, x), ca.jacobian(c.u, x).T]
-                slack.append(c.t - radius)
-                basis.append(ca.vertcat(1, c.u / radius))
-            else:
-                columns.append(ca.gradient(c.f, x))
-                slack.append(c.bound - ca.fabs(c.f) if isinstance(c, Slab) else -c.f)
-                basis.append(ca.if_else(c.f < 0, -1, 1) if isinstance(c, Slab) else ca.SX(1))
-        outputs = [ca.horzcat(*columns), ca.vertcat(*slack), ca.diagcat(*basis)]
-        function = ca.Function("gradients", [x, theta], [ca.densify(o) for o in outputs])
-        _GRADIENTS[key] = Mapped(function, 1)
-    return _GRADIENTS[key]
+    return _GRADIENTS.get(shape_key(shape), lambda: Single(_gradient_function(shape)))
+
+
+def _gradient_function(shape: Shape) -> ca.Function:
+    x, theta = ca.SX.sym("x", shape.dim), ca.SX.sym("theta", shape.values.size)
+    columns, slack, basis = [], [], []
+    for c in shape.constraints(x, theta):
+        if isinstance(c, Cone):
+            radius = ca.sqrt(ca.sumsqr(c.u) + TINY)
+            columns += [-ca.gradient(c.t, x), ca.jacobian(c.u, x).T]
+            slack.append(c.t - radius)
+            basis.append(ca.vertcat(1, c.u / radius))
+        else:
+            columns.append(ca.gradient(c.f, x))
+            slack.append(c.bound - ca.fabs(c.f) if isinstance(c, Slab) else -c.f)
+            basis.append(ca.if_else(c.f < 0, -1, 1) if isinstance(c, Slab) else ca.SX(1))
+    outputs = [ca.horzcat(*columns), ca.vertcat(*slack), ca.diagcat(*basis)]
+    return ca.Function("gradients", [x, theta], [ca.densify(o) for o in outputs])

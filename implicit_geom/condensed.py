@@ -12,10 +12,11 @@ contain its impulse. It leaves S as stiff as the shift is small, hence one corre
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any
 
 import numpy as np
+
+from shapes.lazy import cached_property
 
 # an ordering for patterns that are symmetric, with pivots on the diagonal as far as they are not small
 FACTORS: dict[str, Any] = {

@@ -28,6 +28,7 @@ from implicit_geom.closest_points import (
 )
 from implicit_geom.contact_geometry import is_halfspace
 from implicit_geom.errors import SceneError, SimulationError
+from implicit_geom.forks import undisturbed
 from implicit_geom.newton import NewtonOptions, follow_path, solve
 from shapes.shape import Shape
 
@@ -38,6 +39,7 @@ MISSES = 3  # patterns without gain before the climb takes shorter steps
 OPTIONS = NewtonOptions(damped_steps=30)
 
 
+@undisturbed
 def distance(shape_a: Shape, pose_a: Any, shape_b: Shape, pose_b: Any) -> ClosestPoints:
     """Signed distance of two shapes, each at the pose (position, orientation) of its own frame.
 

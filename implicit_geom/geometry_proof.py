@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import casadi as ca
 import numpy as np
 
-from implicit_geom.closest_points import Placed
+from implicit_geom.building import Kept
+from implicit_geom.closest_points import KINDS, Placed
 from implicit_geom.distance import closest
 from implicit_geom.model import Model
 from implicit_geom.steppers.solve import POSITION
@@ -97,28 +99,29 @@ def _cone_normals(data: np.ndarray, near: float, n: np.ndarray) -> list[np.ndarr
 _INEQUALITY, _SLAB, _CONE = 0, 1, 2
 
 
-def _constraint_values(shape: Shape) -> ca.Function:
+def _constraint_values(shape: Shape) -> Callable[..., list[np.ndarray]]:
     """Each constraint's kind, value and gradients at a point, as one column a constraint."""
-    key = (shape.dim, shape.structure, shape.values.size)
-    if key not in _VALUES:
-        x, theta = ca.SX.sym("x", shape.dim), ca.SX.sym("theta", shape.values.size)
-        columns = []
-        for c in shape.constraints(x, theta):
-            if isinstance(c, Inequality):
-                column = ca.vertcat(_INEQUALITY, c.f, ca.gradient(c.f, x))
-            elif isinstance(c, Slab):
-                column = ca.vertcat(_SLAB, c.f, c.bound, ca.gradient(c.f, x))
-            else:
-                jacobian = ca.densify(ca.jacobian(c.u, x))
-                column = ca.vertcat(_CONE, c.t, c.u, ca.densify(ca.gradient(c.t, x)), ca.vec(jacobian))
-            columns.append(ca.densify(column))
-        function = ca.Function("values", [x, theta], columns)
-        _VALUES[key] = lambda *a: _as_list(function(*a))
-    return _VALUES[key]
+    return _VALUES.get((shape.dim, shape.structure, shape.values.size), lambda: _value_function(shape))
+
+
+def _value_function(shape: Shape) -> Callable[..., list[np.ndarray]]:
+    x, theta = ca.SX.sym("x", shape.dim), ca.SX.sym("theta", shape.values.size)
+    columns = []
+    for c in shape.constraints(x, theta):
+        if isinstance(c, Inequality):
+            column = ca.vertcat(_INEQUALITY, c.f, ca.gradient(c.f, x))
+        elif isinstance(c, Slab):
+            column = ca.vertcat(_SLAB, c.f, c.bound, ca.gradient(c.f, x))
+        else:
+            jacobian = ca.densify(ca.jacobian(c.u, x))
+            column = ca.vertcat(_CONE, c.t, c.u, ca.densify(ca.gradient(c.t, x)), ca.vec(jacobian))
+        columns.append(ca.densify(column))
+    function = ca.Function("values", [x, theta], columns)
+    return lambda *a: _as_list(function(*a))
 
 
 def _as_list(outputs: Any) -> list[np.ndarray]:
     return [np.asarray(o) for o in (outputs if isinstance(outputs, tuple) else (outputs,))]
 
 
-_VALUES: dict[Any, Any] = {}
+_VALUES: Kept[Callable[..., list[np.ndarray]]] = Kept(KINDS)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from dataclasses import replace
-from functools import cached_property
 
 import casadi as ca
 import numpy as np
 
+from implicit_geom.building import Kept
 from implicit_geom.contact_geometry import is_halfspace, sign_mask
 from implicit_geom.flatness import curvature_form
+from implicit_geom.forks import BUILDING
 from implicit_geom.pair import PairKind
 from implicit_geom.stages import Equations, equations
+from shapes.lazy import cached_property
+
+KINDS = 48  # of pairs whose functions are kept: up to 2 MB each
 
 
 class PairKernel:
@@ -25,6 +28,7 @@ class PairKernel:
 
     def __init__(self, kind: PairKind) -> None:
         self.kind = kind
+        self._schemes: dict[str, PairKernel] = {kind.scheme: self}  # shared by all of them
         self._sparsity: dict[bool, ca.Sparsity] = {}
         self.layout = kind.layout
         none = np.zeros(0)
@@ -44,7 +48,13 @@ class PairKernel:
 
     def scheme(self, name: str) -> PairKernel:
         """The same kind of pair in another scheme."""
-        return self if name == self.kind.scheme else pair_kernel(replace(self.kind, scheme=name))
+        if name not in self._schemes:
+            with BUILDING:
+                if name not in self._schemes:
+                    other = PairKernel(replace(self.kind, scheme=name))
+                    other._schemes = self._schemes
+                    self._schemes[name] = other
+        return self._schemes[name]
 
     def sparsity(self, smooth: bool) -> ca.Sparsity:
         """The pattern of the rows' Jacobian, the same object every time."""
@@ -55,14 +65,16 @@ class PairKernel:
     @cached_property
     def smooth(self) -> tuple[ca.Function, ca.Function]:
         """The smoothed functions, built only when a step needs the path."""
-        found = equations(self.kind, smooth=True)
-        own = ca.Function("own", [_unknowns(self.kind, found), found.symbols.parameters], [found.rows])
-        return self._functions(own(self.unknowns, self.symbols.parameters), "smooth")
+        with BUILDING:
+            found = equations(self.kind, smooth=True)
+            own = ca.Function("own", [_unknowns(self.kind, found), found.symbols.parameters], [found.rows])
+            return self._functions(own(self.unknowns, self.symbols.parameters), "smooth")
 
     @cached_property
     def curvature(self) -> ca.Function:
         """`flatness.curvature_form` of the pair, for kinds that may touch along lines or faces."""
-        return curvature_form(self.kind)
+        with BUILDING:
+            return curvature_form(self.kind)
 
     def _functions(self, rows: ca.SX, name: str) -> tuple[ca.Function, ca.Function]:
         inputs = [self.unknowns, self.symbols.parameters]
@@ -78,11 +90,10 @@ def _unknowns(kind: PairKind, found: Equations) -> ca.SX:
     return ca.vertcat(*nu, found.symbols.u)
 
 
-_KERNELS: dict[Hashable, PairKernel] = {}
+_KERNELS: Kept[PairKernel] = Kept(KINDS)
 
 
 def pair_kernel(kind: PairKind) -> PairKernel:
     """The kernel of a kind of pair, built on first use and kept."""
-    if kind.key not in _KERNELS:
-        _KERNELS[kind.key] = PairKernel(kind)
-    return _KERNELS[kind.key]
+    first = replace(kind, scheme="euler")
+    return _KERNELS.get(first.key, lambda: PairKernel(first)).scheme(kind.scheme)

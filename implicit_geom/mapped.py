@@ -2,14 +2,32 @@
 
 from __future__ import annotations
 
+from threading import local
 from typing import Any, cast
 
 import casadi as ca
 import numpy as np
 
 from implicit_geom.compiled import available
+from implicit_geom.forks import BUILDING
 
 COMPILED = 64  # columns for which machine code is worth making
+
+
+class Single:
+    """A function of one column that any thread may call: each has arrays of its own."""
+
+    def __init__(self, function: ca.Function) -> None:
+        self._function = function
+        self._own = local()
+
+    def __call__(self, *inputs: Any) -> list[np.ndarray]:
+        """Evaluate. The arrays returned are overwritten by the thread's next call."""
+        try:
+            mapped = self._own.mapped
+        except AttributeError:
+            mapped = self._own.mapped = Mapped(self._function, 1)
+        return [out[0] for out in mapped(*inputs)]
 
 
 class Mapped:
@@ -33,9 +51,10 @@ class Mapped:
             places = [array.ctypes.data for array in (*self.inputs, *self.outputs)]
             self._trigger: Any = lambda: call(n, *places)
             return
-        mapped = function if width == 1 else function.map(width)
-        # the buffer object must live as long as the trigger: CasADi keeps no reference to it
-        self._buffer, self._trigger = mapped.buffer()
+        with BUILDING:
+            mapped = function if width == 1 else function.map(width)
+            # the buffer object must live as long as the trigger: CasADi keeps no reference to it
+            self._buffer, self._trigger = mapped.buffer()
         self._function = mapped
         for i, array in enumerate(self.inputs):
             self._buffer.set_arg(i, memoryview(cast(Any, array)))

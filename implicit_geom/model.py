@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from implicit_geom.errors import SceneError
 from implicit_geom.pairs import Pair, Pairs
 from implicit_geom.pieces import Pieces
 from implicit_geom.scene import Scene
+from shapes.lazy import cached_property
 from shapes.shape import Shape
 
 __all__ = ["Model", "Pair", "Pairs", "State"]

@@ -20,7 +20,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from functools import cached_property
 
 import casadi as ca
 import numpy as np
@@ -28,6 +27,7 @@ import numpy as np
 from implicit_geom import complementarity as cc
 from implicit_geom.contact_geometry import is_halfspace, multiplier_count, surface_rows
 from implicit_geom.rotation import exp_symbolic, planar_symbolic
+from shapes.lazy import cached_property
 from shapes.shape import Shape
 
 

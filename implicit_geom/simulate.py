@@ -13,6 +13,7 @@ from implicit_geom.approximate.stepper import ApproximateStepper
 from implicit_geom.compiled import available
 from implicit_geom.distance import closest
 from implicit_geom.errors import SceneError, StepFailed
+from implicit_geom.forks import paused, undisturbed
 from implicit_geom.model import Model, Pair, State
 from implicit_geom.options import SimulationOptions
 from implicit_geom.progress import Progress, reporting
@@ -28,6 +29,7 @@ from implicit_geom.trajectory import Trajectory
 OVERLAP = 1e-8  # overlap at the start, relative to the smaller body, that is refused
 
 
+@undisturbed
 def simulate(
     scene: Scene | None,
     *,
@@ -114,7 +116,8 @@ class _March:
                             return self._trajectory(failure)
                         taken = 1
                     k += taken
-                    done(k)
+                    with paused():
+                        done(k)
             except KeyboardInterrupt as interrupt:
                 interrupt.run = self._trajectory("interrupted")  # type: ignore[attr-defined]
                 raise
@@ -210,9 +213,10 @@ def _scene(scene: Scene | None, resume: Trajectory | None) -> Scene:
     if not isinstance(scene, Scene):
         raise SceneError(f"scene = {scene!r} must be a Scene; read a scene file with read_scene(path)")
     twin = copy.copy(scene)
-    twin.bodies = dict(scene.bodies)
-    twin._pair_friction = {pair: dict(law) for pair, law in scene._pair_friction.items()}
+    # (lists first: another thread may be adding to the scene; a body is there before anything about it is)
     twin._applied = dict(scene._applied)
+    twin._pair_friction = {pair: dict(law) for pair, law in list(scene._pair_friction.items())}
+    twin.bodies = dict(scene.bodies)
     return twin
 
 

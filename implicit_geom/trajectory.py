@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from implicit_geom.model import Model, State
 from implicit_geom.options import SimulationOptions
 from implicit_geom.scene import Scene
 from implicit_geom.solves import ASSESSED, ENTRIES, STATUSES, Solves
+from shapes.lazy import cached_property
 
 
 @dataclass(frozen=True)

@@ -7,13 +7,13 @@ centre of mass.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from functools import cached_property
 from typing import Any
 
 import casadi as ca
 import numpy as np
 
 from shapes.errors import ShapeError
+from shapes.lazy import cached_property
 from shapes.shape import Constraint, Inequality, Shape, Slab
 from shapes.spatial import Halfspace, beta, exponent, quadratic_form, root_form, superellipsoid_support
 from shapes.validate import count, positive, vector

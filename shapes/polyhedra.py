@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from functools import cached_property
 from typing import Any
 
 import casadi as ca
 import numpy as np
 
 from shapes.errors import ShapeError
+from shapes.lazy import cached_property
 from shapes.mass import Moments, polytope_moments
 from shapes.shape import Constraint, Inequality, Shape
 from shapes.validate import vector

@@ -10,7 +10,6 @@ support points from them are never outside the body.
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any
 
 import casadi as ca
@@ -18,6 +17,7 @@ import numpy as np
 
 from shapes.boundary import boundary_points, farthest, sphere_directions, touching, unbounded
 from shapes.errors import EmptyShape, ShapeError
+from shapes.lazy import cached_property
 from shapes.mass import Moments, moments, polytope_moments
 from shapes.rays import Rays, columns
 from shapes.shape import Shape

@@ -20,13 +20,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import casadi as ca
 import numpy as np
 
 from shapes.errors import ShapeError
+from shapes.lazy import cached_property
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,6 @@ gauge of the same set; without it a large p makes f flat inside and steep outsid
 from __future__ import annotations
 
 from collections.abc import Hashable
-from functools import cached_property
 from typing import Any
 
 import casadi as ca
@@ -22,6 +21,7 @@ import sympy as sp
 from shapes.boundary import sphere_directions
 from shapes.convexity import check_chords, check_hessian, check_single, lowest_points
 from shapes.errors import ShapeError
+from shapes.lazy import cached_property
 from shapes.parse import numeric, parse, to_casadi
 from shapes.rays import Rays
 from shapes.sampled import SampledShape

@@ -12,7 +12,6 @@ Sets whose pieces do not all overlap each other are left out.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
-from functools import cached_property
 from itertools import combinations
 from typing import Any
 
@@ -21,6 +20,7 @@ import numpy as np
 
 from shapes.combine import Intersection, member
 from shapes.errors import EmptyShape, ShapeError
+from shapes.lazy import cached_property
 from shapes.mass import Moments
 from shapes.shape import Constraint, Shape
 

@@ -13,12 +13,12 @@ the same.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
 from implicit_geom import rotation
 from implicit_geom.model import Model, State
+from shapes.lazy import cached_property
 
 SMOOTH, ON_FIRST, ON_SECOND = 0, 1, 2  # which body a contact's vertex is on; neither for smooth surfaces
 

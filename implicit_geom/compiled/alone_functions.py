@@ -21,13 +21,12 @@ need of its inputs and hands it on as one vector, so that nothing is computed tw
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from dataclasses import replace
-from functools import cached_property
 
 import casadi as ca
 
 from implicit_geom import rotation
+from implicit_geom.building import Kept
 from implicit_geom.compiled import blocks, small_systems, support_maps
 from implicit_geom.compiled.alone_stage import Stage, measures
 from implicit_geom.compiled.blocks import Block, Part
@@ -41,10 +40,11 @@ from implicit_geom.compiled.turns import (
     LARGEST,
     SHORT,
 )
-from implicit_geom.kernel import PairKernel
+from implicit_geom.kernel import KINDS, PairKernel
 from implicit_geom.model import Model
 from implicit_geom.pair import cross
 from implicit_geom.stages import Equations, equations
+from shapes.lazy import cached_property
 
 FASTEST = 1e100  # m/s: beyond it squares of squares overflow
 SUMMARY = (
@@ -257,10 +257,7 @@ def alone_functions(model: Model, candidates: list[int], rattle: bool) -> AloneF
     kernel = model.pairs[candidates[0]].kernel
     if not support_maps.known(kernel.kind):
         return None
-    key = kernel.kind.key, rattle
-    if key not in _FUNCTIONS:
-        _FUNCTIONS[key] = AloneFunctions(kernel, rattle)
-    return _FUNCTIONS[key]
+    return _FUNCTIONS.get((kernel.kind.key, rattle), lambda: AloneFunctions(kernel, rattle))
 
 
-_FUNCTIONS: dict[Hashable, AloneFunctions] = {}
+_FUNCTIONS: Kept[AloneFunctions] = Kept(KINDS)

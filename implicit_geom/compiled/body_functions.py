@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 
 import casadi as ca
 
 from implicit_geom import body, rotation
+from implicit_geom.building import built_once
 from implicit_geom.compiled import blocks
 from implicit_geom.compiled.blocks import Block, Part
 from implicit_geom.compiled.turns import EXACT, Turns, symmetric_product
@@ -23,7 +23,7 @@ class BodyFunctions:
     momentum: Block  # parameters of the momentum rows
 
 
-@lru_cache
+@built_once
 def body_functions(dim: int, turns: Turns = EXACT) -> BodyFunctions:
     """All functions of a body in the plane or in space; `turns`: its rotations.
 

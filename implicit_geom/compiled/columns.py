@@ -9,21 +9,23 @@ from typing import Any
 import casadi as ca
 from llvmlite import ir
 
+from implicit_geom.building import Kept
 from implicit_geom.compiled.lowering import DOUBLE, POINTER, lower
 from implicit_geom.compiled.objects import load
 
 WHOLE = ir.IntType(64)
-_KNOWN: dict[int, tuple[ca.Function, Callable[..., int]]] = {}
+_KNOWN: Kept[tuple[ca.Function, Callable[..., int]]] = Kept(256)  # by the function's identity, kept with it
 
 
 def over_columns(function: ca.Function) -> Callable[..., int]:
     """The call (n, in_0, ..., out_0, ...) with addresses of arrays (n, nonzeros); kept with the function."""
-    if id(function) not in _KNOWN:
-        text = hashlib.sha256(function.serialize().encode()).hexdigest()
-        code = load(f"columns {text}", lambda: (_module(function), {}))
-        arguments = 1 + function.n_in() + function.n_out()
-        _KNOWN[id(function)] = (function, code.function("columns", arguments))
-    return _KNOWN[id(function)][1]
+    return _KNOWN.get(id(function), lambda: (function, _call(function)))[1]
+
+
+def _call(function: ca.Function) -> Callable[..., int]:
+    text = hashlib.sha256(function.serialize().encode()).hexdigest()
+    code = load(f"columns {text}", lambda: (_module(function), {}))
+    return code.function("columns", 1 + function.n_in() + function.n_out())
 
 
 def _module(function: ca.Function) -> ir.Module:

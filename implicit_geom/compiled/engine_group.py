@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from implicit_geom.compiled.tables import Group
 from implicit_geom.contact_group import WarmStart
 from implicit_geom.model import Model
 from implicit_geom.pairs import Pair
+from shapes.lazy import cached_property
 
 if TYPE_CHECKING:
     from implicit_geom.compiled.engine import Engine

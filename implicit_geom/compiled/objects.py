@@ -25,42 +25,56 @@ import llvmlite.binding as llvm
 import platformdirs
 from llvmlite import ir
 
+from implicit_geom.building import Kept
 from implicit_geom.compiled import keeping
+from implicit_geom.forks import BUILDING
 
 LEVEL = 2  # of optimisation
+MOST = 96  # codes that a process keeps: about 1.3 MB each
 FOLDER = "IMPLICIT_GEOM_CACHE"  # environment variable: where to keep object files
 
 
 class Code:
-    """Loaded machine code: addresses of functions by name, and what was kept with them."""
+    """Loaded machine code: addresses of functions by name, and what was kept with them.
+
+    (LLVM has a lock of its own: all calls of it are made while nobody may fork.)
+    """
 
     def __init__(self, data: bytes, notes: dict[str, Any]) -> None:
         self.notes = notes
-        machine = _machine()
-        self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
-        self._engine.add_object_file(llvm.ObjectFileRef.from_data(data))
-        self._engine.finalize_object()
+        self._addresses: dict[str, int] = {}
+        with BUILDING:
+            self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _machine())
+            self._engine.add_object_file(llvm.ObjectFileRef.from_data(data))
+            self._engine.finalize_object()
+
+    def __del__(self) -> None:
+        if hasattr(self, "_engine"):
+            with BUILDING:
+                self._engine.close()
 
     def address(self, name: str) -> int:
-        found = self._engine.get_function_address(name)
-        if not found:
+        if name not in self._addresses:
+            with BUILDING:
+                self._addresses[name] = int(self._engine.get_function_address(name))
+        if not self._addresses[name]:
             raise KeyError(f"compiled code has no function {name!r}")
-        return int(found)
+        return self._addresses[name]
 
     def function(self, name: str, arguments: int) -> Callable[..., int]:
-        """A callable of addresses; Python's lock is released while it runs."""
+        """A callable of addresses, which keeps the code; Python's lock is released while it runs."""
         kind = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * arguments)
-        return kind(self.address(name))
+        found = kind(self.address(name))
+        found.code = self  # type: ignore[attr-defined]
+        return found
 
 
 def load(name: str, make: Callable[[], tuple[ir.Module, dict[str, Any]]]) -> Code:
-    """The code called `name`, from this process, from disk, or made and kept."""
-    if name not in _LOADED:
-        _LOADED[name] = _load(name, make)
-    return _LOADED[name]
+    """The code called `name`, from this process, from disk, or made and kept; from any thread."""
+    return _LOADED.get(name, lambda: _load(name, make))
 
 
-_LOADED: dict[str, Code] = {}
+_LOADED: Kept[Code] = Kept(MOST)
 
 
 def _load(name: str, make: Callable[[], tuple[ir.Module, dict[str, Any]]]) -> Code:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import casadi as ca
 import numpy as np
@@ -16,6 +15,7 @@ from implicit_geom.kernel import PairKernel
 from implicit_geom.pair import PairKind, point_velocity, tangents
 from implicit_geom.problem import GAP_ROUNDING
 from implicit_geom.rattle_problem import LAG, TOUCH
+from shapes.lazy import cached_property
 
 
 @dataclass(frozen=True)

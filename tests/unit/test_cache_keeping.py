@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from test_object_cache import Maker, load_anew, works
 
+from implicit_geom.building import Kept
 from implicit_geom.compiled import keeping, objects
 from implicit_geom.compiled.keeping import DAY, UNUSED, clean, use
 
@@ -19,7 +20,7 @@ from implicit_geom.compiled.keeping import DAY, UNUSED, clean, use
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty cache, not yet cleaned by this process."""
     monkeypatch.setenv(objects.FOLDER, str(tmp_path / "cache"))
-    monkeypatch.setattr(objects, "_LOADED", {})
+    monkeypatch.setattr(objects, "_LOADED", Kept(8))
     objects._clean.cache_clear()
     (tmp_path / "cache").mkdir()
     return tmp_path / "cache"
@@ -95,6 +96,7 @@ def test_the_first_file_that_a_process_writes_cleans(folder: Path) -> None:
 CLEANER = """
 import sys
 from pathlib import Path
+from implicit_geom.building import Kept
 from implicit_geom.compiled import keeping, objects
 folder, keeping.LARGEST, keeping.DAY = Path(sys.argv[1]), 0, 0.0
 for k in range(200):

@@ -19,6 +19,7 @@ from llvmlite import ir
 from machine_code import call, lanes_of
 
 import implicit_geom
+from implicit_geom.building import Kept
 from implicit_geom.compiled import objects
 from implicit_geom.compiled.lowering import lower
 
@@ -42,7 +43,7 @@ class Maker:
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty cache."""
     monkeypatch.setenv(objects.FOLDER, str(tmp_path / "cache"))
-    monkeypatch.setattr(objects, "_LOADED", {})
+    monkeypatch.setattr(objects, "_LOADED", Kept(8))
     return tmp_path / "cache"
 
 
@@ -54,7 +55,7 @@ def works(code: objects.Code) -> bool:
 
 def load_anew(make: Maker) -> objects.Code:
     """As another process would."""
-    objects._LOADED.clear()
+    objects._LOADED = Kept(8)
     return objects.load(NAME, make)
 
 
@@ -102,6 +103,7 @@ def test_a_damaged_file_is_made_again(damage: str, folder: Path) -> None:
 WRITER = """
 import sys
 from pathlib import Path
+from implicit_geom.building import Kept
 from implicit_geom.compiled import objects
 path, fill = Path(sys.argv[1]), sys.argv[2].encode()
 print("ready", flush=True)

@@ -1,0 +1,30 @@
+"""`cached_property` that a fork cannot leave locked.
+
+Python 3.11's holds a lock, one for all objects of a class, while it computes a value; a process that is
+forked at that moment by another thread inherits the lock closed, and waits for ever. Later versions have no
+lock. Two threads that ask at once may compute a value twice; the first one is kept.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING or sys.version_info >= (3, 12):
+    from functools import cached_property
+else:
+
+    class cached_property(functools.cached_property):
+        """A value computed on first use and kept in the object."""
+
+        def __get__(self, instance: Any, owner: Any = None) -> Any:
+            if instance is None:
+                return self
+            kept = instance.__dict__
+            if self.attrname not in kept:
+                kept.setdefault(self.attrname, self.func(instance))
+            return kept[self.attrname]
+
+
+__all__ = ["cached_property"]

@@ -1,0 +1,196 @@
+"""Several threads at once, from a cold start too, and forks beside them: the same answers, and no hang."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import shapes
+from implicit_geom import distance
+from implicit_geom.building import Kept, built_once
+
+# eight first calls at the same moment, then the same ones after each other; what comes out must be equal
+COLD = """
+import hashlib, sys, threading
+import numpy as np
+import shapes
+from implicit_geom import Scene, distance, simulate, simulate_batch
+
+def scene(shape):
+    s = Scene(gravity=(0, 0, -9.81))
+    s.add("ground", shapes.halfspace(normal=(0, 0, 1)), fixed=True)
+    s.add("egg", shape, mass=1.0, position=(0, 0, 0.8), orientation=(0.9, 0.3, 0.3, 0))
+    s.friction(mu=0.4, e_r=0.02)
+    return s
+
+def run(shape):
+    return simulate(scene(shape), duration=0.5, step=0.01)["egg"].position
+
+def batch(shape):
+    values = {"friction.mu": np.linspace(0.1, 0.6, 17)}
+    return simulate_batch(scene(shape), values, duration=0.5, step=0.01, threads=2)["egg"].position
+
+def gaps(shape):
+    poses = np.random.default_rng(0).normal(size=(20, 3)) + (2.0, 0, 0)
+    box = shapes.box(0.2, 0.3, 0.4)
+    return np.array([distance(shape, ((0, 0, 0), (1, 0, 0, 0)), box, (x, (1, 0, 0, 0))).gap for x in poses])
+
+EGG, BOX = shapes.ellipsoid(0.5, 0.4, 0.3), shapes.box(0.2, 0.1, 0.15)
+JOBS = [(run, EGG), (run, BOX), (batch, EGG), (batch, BOX), (gaps, EGG), (gaps, BOX), (run, EGG), (gaps, EGG)]
+found, start = {}, threading.Barrier(len(JOBS))
+
+def go(i):
+    start.wait()
+    found[i] = JOBS[i][0](JOBS[i][1])
+
+sys.setswitchinterval(1e-4)
+threads = [threading.Thread(target=go, args=(i,)) for i in range(len(JOBS))]
+for t in threads: t.start()
+for t in threads: t.join()
+assert len(found) == len(JOBS)
+for i, (job, shape) in enumerate(JOBS):
+    assert found[i].tobytes() == job(shape).tobytes(), i
+"""
+
+# a thread simulates shape after shape, for which it imports, builds and compiles; children do the same
+FORK = """
+import faulthandler, os, threading, time
+import shapes
+from implicit_geom import Scene, simulate
+
+def go(shape):
+    s = Scene(gravity=(0, 0, -9.81))
+    s.add("ground", shapes.halfspace(normal=(0, 0, 1)), fixed=True)
+    s.add("egg", shape, mass=1.0, position=(0, 0, 0.8), orientation=(0.9, 0.3, 0.3, 0))
+    s.friction(mu=0.4, e_r=0.02)
+    simulate(s, duration=0.5, step=0.01)
+
+def keep_going():
+    while not done:
+        for shape in SHAPES:
+            go(shape)
+
+SHAPES = [shapes.box(0.2, 0.1, 0.15), shapes.cylinder(0.2, 0.3), shapes.capsule(0.1, 0.3)]
+done = []
+thread = threading.Thread(target=keep_going)
+thread.start()
+for k in range(12):
+    time.sleep(0.013 * k)
+    child = os.fork()
+    if child == 0:
+        faulthandler.dump_traceback_later(60, exit=True)
+        go(SHAPES[k % 3])
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0, f"child {k}"
+done.append(1)
+thread.join()
+"""
+
+
+def fresh(script: str, folder: Path) -> None:
+    """Run a script in a process of its own, with an empty cache of compiled code."""
+    env = {**os.environ, "IMPLICIT_GEOM_CACHE": str(folder / "cache")}
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=env, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_first_calls_from_eight_threads(tmp_path: Path) -> None:
+    """`simulate`, `simulate_batch` and `distance`, cold and then with what is on disk: right to the bit."""
+    for _ in range(2):
+        fresh(COLD, tmp_path)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+def test_forks_beside_a_thread_that_simulates(tmp_path: Path) -> None:
+    """A child can simulate, whatever its parent's other thread was about."""
+    fresh(FORK, tmp_path)
+
+
+def test_distances_from_eight_threads() -> None:
+    """Every thread has the answers to its own questions."""
+    pairs = [
+        (shapes.ellipsoid(0.5, 0.4, 0.3), shapes.ellipsoid(0.2, 0.3, 0.4)),
+        (shapes.box(0.5, 0.4, 0.3), shapes.box(0.2, 0.3, 0.4)),
+    ]
+    places = np.random.default_rng(0).normal(size=(25, 3)) + (2.0, 0, 0)
+
+    def gap(k: int) -> float:
+        a, b = pairs[k % 2]
+        return distance(a, ((0, 0, 0), (1, 0, 0, 0)), b, (places[k // 2], (0.6, 0.8, 0, 0))).gap
+
+    wanted = [gap(k) for k in range(50)]
+    found: dict[int, list[float]] = {}
+
+    def ask(thread: int) -> None:
+        order = np.random.default_rng(thread).permutation(50).tolist()
+        by_question = {k: gap(k) for k in order}
+        found[thread] = [by_question[k] for k in range(50)]
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        threads = [threading.Thread(target=ask, args=(t,)) for t in range(8)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert [found[t] == wanted for t in range(8)] == [True] * 8
+
+
+def test_things_are_built_once_by_any_number_of_threads() -> None:
+    """All get the same one."""
+    kept: Kept[object] = Kept(4)
+    made, got, start = [], [], threading.Barrier(8)
+
+    def build() -> object:
+        made.append(object())
+        threading.Event().wait(0.02)
+        return made[-1]
+
+    def ask() -> None:
+        start.wait()
+        got.append(kept.get("one", build))
+
+    threads = [threading.Thread(target=ask) for _ in range(8)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert len(made) == 1
+    assert all(thing is made[0] for thing in got)
+
+
+def test_what_was_not_used_for_longest_goes() -> None:
+    """The number of things kept has a bound; the last used stay."""
+    kept: Kept[int] = Kept(2)
+    calls = []
+
+    def get(key: int) -> int:
+        return kept.get(key, lambda: calls.append(key) or key)
+
+    assert [get(k) for k in (1, 2, 1, 3, 1, 2)] == [1, 2, 1, 3, 1, 2]
+    assert calls == [1, 2, 3, 2]
+    assert len(kept) == 2
+
+
+def test_a_function_whose_results_are_kept() -> None:
+    """Called once for each set of arguments."""
+    calls = []
+
+    @built_once
+    def double(x: int) -> int:
+        calls.append(x)
+        return 2 * x
+
+    assert [double(1), double(2), double(1)] == [2, 4, 2]
+    assert calls == [1, 2]
