@@ -48,5 +48,6 @@ def table(engine: Engine) -> np.ndarray:
         Alone.SECOND: g.pairs[0].second,
         Alone.KEPT: array(n),
         Alone.FOUND: array(n),
+        Alone.UNSOLVED: array(1),
     }
     return fill_table(engine._whole(np.zeros(len(Alone))), entries)

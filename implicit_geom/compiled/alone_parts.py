@@ -117,7 +117,7 @@ class AloneParts(AloneSolves):
             allowed[0] = back.select(0.0, 1.0)
             self._open(c, t, a)
             c.copy(z, found, n)
-            self.settle(c, t, a, FIRST, lambda: self._turned(c, t, a, row))
+            self.settle(c, t, a, FIRST, lambda: self._turned(c, t, a, row), back)
 
     def _stage_2(self, c: Code, t: Array, a: Array, part: Whole, row: Array) -> None:
         """Stage 2, and what the guard asks."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from llvmlite import ir
 
 from implicit_geom.compiled.alone_functions import AloneFunctions
-from implicit_geom.compiled.code import Array, Code, Module, Number
+from implicit_geom.compiled.code import Array, Code, Mask, Module, Number
 from implicit_geom.compiled.lowering import lower
 from implicit_geom.compiled.parts import Layout, Parts
 from implicit_geom.compiled.prediction import RATES
@@ -52,6 +52,7 @@ class AloneSolves(Parts):
             a = t.array(Table.ALONE, "w")
             z, trial = a.array(stage.unknowns, "n"), a.array(stage.next, "n")
             measures = a.array(Alone.MEASURES, "n")
+            wanted = c.mask(a.array(Alone.UNSOLVED, "n")[0])
             measure, largest = c.variable(0.0), c.variable(0.0)
             iterations, limit, failed = c.variable(0.0), c.variable(0.0), c.variable(0.0)
             with c.loop(options.full_steps + 1) as k:
@@ -62,14 +63,14 @@ class AloneSolves(Parts):
                 with c.when(k.equals(0)):
                     limit.set((norm * options.growth).max(1e-300))
                 failed.set((~(norm <= limit.get())).select(1.0, failed.get()))
-                going = (~(measure.get() <= 1.0)) & ~c.mask(failed.get())
+                going = wanted & (~(measure.get() <= 1.0)) & ~c.mask(failed.get())
                 c.leave(c.b.or_(c.b.not_(going.any()), k >= options.full_steps))
                 with c.loop(n) as i:
                     z[i] = going.select(trial[i], z[i])
                 iterations.set(going.select(iterations.get() + 1.0, iterations.get()))
             # one more step for a solution that is only just one, see `newton._polish`
             coarse = (measure.get() > options.polish) | (iterations.get() < 0.5)
-            rough = (measure.get() <= 1.0) & coarse
+            rough = wanted & (measure.get() <= 1.0) & coarse
             with c.when(rough.any()):
                 c.run(self.lowered[stage.check], trial, *self.given(t, a, stage), measures)
                 better = rough & (self.sound(measures) < measure.get())
@@ -92,59 +93,71 @@ class AloneSolves(Parts):
         """The measure of a point; a maximum may lose a NaN, a norm does not."""
         return (measures[2] <= 1e150).select(measures[0], float("inf"))
 
-    def settle(self, c: Code, t: Array, a: Array, stage: Slots, finish: Callable[[], None]) -> None:
+    def settle(
+        self,
+        c: Code,
+        t: Array,
+        a: Array,
+        stage: Slots,
+        finish: Callable[[], None],
+        where: Mask | None = None,
+    ) -> None:
         """A stage: as many steps as its start calls for, and `finish`, which measures where they lead.
 
         Where that is no solution, or only just one, Newton's method goes on, and `finish` is done again.
+        `where`: the lanes that ask for it; the others keep what they have, to the last bit.
         """
         numbers, polish = t.array(Table.NUMBERS, "n"), NewtonOptions().polish
         z, trial, measures = (a.array(x, "n") for x in (stage.unknowns, stage.next, Alone.MEASURES))
         kept, n = a.array(Alone.KEPT, "n"), self.size(stage)
         c.copy(kept, z, n)
         taken, last, before = c.variable(0.0), c.variable(0.0), c.variable(0.0)
-        lost = c.mask(numbers[Numbers.TROUBLE])
+        asked = c.everywhere(True) if where is None else where
+        needed = asked & ~c.mask(numbers[Numbers.TROUBLE])
 
-        def step() -> None:
+        def step(on: Mask) -> None:
             self.step(c, t, a, stage)
             before.set(last.get())
-            last.set(self.sound(measures))
-            c.copy(z, trial, n)
-            taken.set(taken.get() + 1.0)
+            last.set(on.select(self.sound(measures), last.get()))
+            c.copy_where(on, z, trial, n)
+            taken.set(on.select(taken.get() + 1.0, taken.get()))
 
-        step()
+        step(asked)
         first = last.get()
         if stage is FIRST:
             # quadratic convergence: what a step leaves is in proportion to the square of what it finds
             kept_bend = self.bend(t)
-            bend = kept_bend[0]
-            with c.when((~(bend * first * first <= polish) & ~lost).any()):
-                step()
+            more = ~(kept_bend[0] * first * first <= polish) & needed
+            with c.when(more.any()):
+                step(more)
                 m, m0 = last.get(), before.get()
                 bend = m / (m0 * m0)
-                kept_bend[0] = bend * SAFETY
-                with c.when((~(bend * m * m <= polish) & ~lost).any()):
-                    step()
+                kept_bend[0] = more.select(bend * SAFETY, kept_bend[0])
+                again = ~(bend * m * m <= polish) & more
+                with c.when(again.any()):
+                    step(again)
         finish()
         measure = self.sound(measures)
         largest, found = c.variable(0.0), c.variable(0.0)
         largest.set(measures[1])
         found.set(measure)
-        good = measure <= polish
-        with c.when((~good & ~lost).any()):
-            nearer = measure < first
+        unsolved = ~(measure <= polish) & needed
+        with c.when(unsolved.any()):
+            astray = unsolved & ~(measure < first)
             if stage is FIRST:
                 bent = self.bend(t)
-                bent[0] = good.select(bent[0], float("inf"))
-            with c.loop(n) as i:
-                z[i] = nearer.select(z[i], kept[i])
+                bent[0] = unsolved.select(float("inf"), bent[0])
+            c.copy_where(astray, z, kept, n)
+            a.array(Alone.UNSOLVED, "n")[0] = unsolved.select(1.0, 0.0)
             c.call(stage.solve, t)
-            found.set(measures[0])
-            largest.set(measures[1])
-            taken.set(taken.get() + measures[2])
+            found.set(unsolved.select(measures[0], found.get()))
+            largest.set(unsolved.select(measures[1], largest.get()))
+            taken.set(unsolved.select(taken.get() + measures[2], taken.get()))
             finish()
-        self.trouble(numbers, ~(found.get() <= 1.0))
+        self.trouble(numbers, asked & ~(found.get() <= 1.0))
         numbers[Numbers.ITERATIONS] = numbers[Numbers.ITERATIONS] + taken.get()
-        numbers[Numbers.RESIDUAL] = largest.get().max(numbers[Numbers.RESIDUAL])
+        residual = numbers[Numbers.RESIDUAL]
+        numbers[Numbers.RESIDUAL] = asked.select(largest.get().max(residual), residual)
 
     def bend(self, t: Array) -> Array:
         """What a step of Newton's method leaves of a measure, over its square; kept behind the rates."""

@@ -97,14 +97,13 @@ def _switch_off(
     c: Code, g: Array, i: Whole, inputs: Array, rows: Array, entries: Array, J: Array, start: Whole, N: Whole
 ) -> None:
     """Where a contact takes no part: its unknowns stay zero and the bodies feel nothing of it."""
-    active = _active(g, i)
-    with c.when((active < 0.5).any()):
+    off = _active(g, i) < 0.5
+    with c.when(off.any()):
         with c.loop(g[Group.ROWS]) as r:
-            rows[r] = rows[r] * active
+            rows[r] = off.select(0.0, rows[r])
         with c.loop(g[Group.ENTRIES]) as e:
-            entries[e] = entries[e] * active
+            entries[e] = off.select(0.0, entries[e])
         own, n = g[Group.OWN], g[Group.INPUTS]
-        off = c.number(1.0) - active
         with c.loop(own) as k:
-            rows[k] = rows[k] + off * inputs[n - own + k]
-            J.add((start + k) * N + start + k, off)
+            rows[k] = off.select(inputs[n - own + k], rows[k])
+            J.add((start + k) * N + start + k, off.select(1.0, 0.0))

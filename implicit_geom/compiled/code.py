@@ -18,7 +18,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from implicit_geom.compiled.lowering import FAST, POINTER, constant, intrinsic, number
+from implicit_geom.compiled.lowering import POINTER, constant, fused, intrinsic, number
 
 I64 = ir.IntType(64)
 
@@ -98,20 +98,32 @@ class Number:
     c: Code
     v: Any
 
+    factors: tuple[Any, Any] | None = None  # of a product: a sum with it is rounded once
+
     def _other(self, other: Any) -> Any:
         return other.v if isinstance(other, Number) else constant(float(other), self.c.lanes)
 
     def __add__(self, other: Any) -> Number:
-        return Number(self.c, self.c.b.fadd(self.v, self._other(other), flags=FAST))
+        return self._sum(other, minus=False)
 
     def __sub__(self, other: Any) -> Number:
-        return Number(self.c, self.c.b.fsub(self.v, self._other(other), flags=FAST))
+        return self._sum(other, minus=True)
+
+    def _sum(self, other: Any, minus: bool) -> Number:
+        b, lanes, y = self.c.b, self.c.lanes, self._other(other)
+        if self.factors is not None:
+            return Number(self.c, fused(b, lanes, *self.factors, b.fneg(y) if minus else y))
+        if isinstance(other, Number) and other.factors is not None:
+            first, second = other.factors
+            return Number(self.c, fused(b, lanes, b.fneg(first) if minus else first, second, self.v))
+        return Number(self.c, b.fsub(self.v, y) if minus else b.fadd(self.v, y))
 
     def __mul__(self, other: Any) -> Number:
-        return Number(self.c, self.c.b.fmul(self.v, self._other(other), flags=FAST))
+        factors = self.v, self._other(other)
+        return Number(self.c, self.c.b.fmul(*factors), factors)
 
     def __truediv__(self, other: Any) -> Number:
-        return Number(self.c, self.c.b.fdiv(self.v, self._other(other), flags=FAST))
+        return Number(self.c, self.c.b.fdiv(self.v, self._other(other)))
 
     def __neg__(self) -> Number:
         return Number(self.c, self.c.b.fneg(self.v))
@@ -248,6 +260,12 @@ class Code:
         """Where a number is not zero."""
         return value.differs(0.0)
 
+    def everywhere(self, condition: Any) -> Mask:
+        """A condition that holds in all lanes or in none."""
+        bits: Any = ir.IntType(1)
+        no, yes = (_same(bits, value, self.lanes) for value in (0, 1))
+        return Mask(self, self.b.select(condition, yes, no) if condition is not True else yes)
+
     def call_intrinsic(self, name: str, *arguments: Number) -> Number:
         called = intrinsic(self.module.ir, name, self.lanes, len(arguments))
         return Number(self, self.b.call(called, [a.v for a in arguments]))
@@ -324,6 +342,13 @@ class Code:
             return
         with self.loop(count) as i:
             target[i] = mask.select(source[i], target[i])
+
+
+def _same(kind: Any, value: int, lanes: int) -> ir.Constant:
+    """A constant in all lanes."""
+    if lanes == 1:
+        return ir.Constant(kind, value)
+    return ir.Constant(ir.VectorType(kind, lanes), [value] * lanes)
 
 
 class _Callee:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from implicit_geom.compiled.code import Array, Code, Module, Whole
 
-THRESHOLD = 30.0  # how much larger another entry of a column must be to become its pivot, where lanes differ
-
 
 def emit_elimination(m: Module) -> None:
     """Add `factor(N, A, pivots, swaps)` and `substitute(N, A, pivots, swaps, b)` to a module."""
@@ -27,8 +25,10 @@ def _emit_factor(m: Module) -> None:
             other = A.part(i * N)
             f = other[k] * inverse
             other[k] = f
-            with c.when(f.differs(0.0).any()), c.loop(N, k + 1) as j:
-                other[j] = other[j] - f * row[j]
+            needed = f.differs(0.0)
+            with c.when(needed.any()), c.loop(N, k + 1) as j:
+                # (x - 0 y may differ from x in the sign of a zero)
+                other[j] = needed.select(other[j] - f * row[j], other[j])
 
 
 def _pivot_one(c: Code, N: Whole, A: Array, k: Whole, pivots: Array) -> None:
@@ -51,19 +51,26 @@ def _pivot_one(c: Code, N: Whole, A: Array, k: Whole, pivots: Array) -> None:
 
 
 def _pivot_lanes(c: Code, N: Whole, A: Array, k: Whole, pivots: Array, swaps: Array) -> None:
-    """The same where lanes differ: rows change places one after another, each lane as it needs.
-
-    Only a much larger entry is worth it: most pivots are good where they are, and the residual is
-    checked in every iteration.
-    """
-    one = A.part(k * N)
+    """The same where lanes differ: rows change places one after another, each lane as it needs."""
+    best, at = c.variable(-1.0), c.variable(0.0)
+    place = c.variable(0.0)
+    with c.loop(N, k) as i:
+        size = abs(A[i * N + k])
+        larger = size > best.get()
+        best.set(larger.select(size, best.get()))
+        at.set(larger.select(place.get(), at.get()))
+        swaps[k * N + i] = 0.0
+        place.set(place.get() + 1.0)
+    one, found = A.part(k * N), at.get()
     pivots[k] = 0
+    place.set(0.0)
     with c.loop(N, k + 1) as i:
-        two = A.part(i * N)
-        swap = abs(two[k]) > abs(one[k]) * THRESHOLD
-        swaps[k * N + i] = swap.select(1.0, 0.0)
+        place.set(place.get() + 1.0)
+        swap = ~found.differs(place.get())
         with c.when(swap.any()):
             pivots[k] = 1
+            swaps[k * N + i] = swap.select(1.0, 0.0)
+            two = A.part(i * N)
             with c.loop(N) as j:
                 x, y = one[j], two[j]
                 one[j], two[j] = swap.select(y, x), swap.select(x, y)

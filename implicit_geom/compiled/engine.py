@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time as clock
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -22,10 +21,12 @@ from implicit_geom.compiled.library import body_code, march_code
 from implicit_geom.compiled.tables import Group, Numbers, Problem, Table
 from implicit_geom.contact_group import WarmStart
 from implicit_geom.energy import EnergyScale
+from implicit_geom.forks import paused
 from implicit_geom.model import Model, State
 from implicit_geom.options import SimulationOptions
 from implicit_geom.pair import flat
 from implicit_geom.steppers.rattle import PARTS as LENGTHS
+from shapes.lazy import cached_property
 
 ALIGNMENT = 64  # bytes
 History = tuple[float, np.ndarray]  # how many of the last solutions are of use, (PAST, unknowns)
@@ -45,8 +46,20 @@ class Rows:
     records: list[np.ndarray]  # by stage: (solves, contacts, numbers)
 
 
+def aligned(*shape: int) -> np.ndarray:
+    """Zeros, aligned for the processor's vectors."""
+    size = int(np.prod(shape))
+    raw = np.zeros(size + ALIGNMENT // 8)
+    skip = (-raw.ctypes.data % ALIGNMENT) // 8
+    return raw[skip : skip + size].reshape(shape)
+
+
 class Engine:
-    """The compiled march of a stepper over scenes of one structure with one set of candidate pairs."""
+    """The compiled march of a stepper over scenes of one structure with one set of candidate pairs.
+
+    An engine serves one thread at a time. With `records` it has rows of its own to write to; without, each
+    run is given some (`write_to`), which are the calling thread's alone.
+    """
 
     def __init__(
         self,
@@ -83,11 +96,8 @@ class Engine:
     # ---- memory
 
     def _array(self, *shape: int) -> np.ndarray:
-        """Numbers, one a lane, aligned for the processor's vectors."""
-        size = int(np.prod(shape)) * self.lanes
-        raw = np.zeros(size + ALIGNMENT // 8)
-        skip = (-raw.ctypes.data % ALIGNMENT) // 8
-        out = raw[skip : skip + size].reshape(*shape, self.lanes)
+        """Numbers, one a lane."""
+        out = aligned(*shape, self.lanes)
         self._kept.append(out)
         return out
 
@@ -186,8 +196,8 @@ class Engine:
         contacts = len(self.order) * self.record_block.size if self.records else 0
         self.stride = B * (self.state_block.size + nv) + 2 + len(stages) * contacts
         room = self.chunk * self.parts + len(LENGTHS) - 1  # (any step may have to be composed)
-        self.rows, self.composed = self._array(room, self.stride), self._array(self.chunk)
-        self.rows.fill(0.0)  # (memory that nothing was written to is given out page by page)
+        self.output = (room, self.stride, self.lanes)  # the shape of the rows that a run writes to
+        self.composed = self._array(self.chunk)
         longest = max(self.state_block.size, 64)
         entries = {
             Table.BODIES: B,
@@ -210,7 +220,6 @@ class Engine:
             Table.ADVANCE: self.body.address("advance"),
             Table.NUMBERS: self.numbers,
             Table.STEPS: self.chunk,
-            Table.SOLVE_ROWS: self.rows,
             Table.SOLVE_STRIDE: self.stride,
             Table.SCRATCH: self._array(longest),
             Table.RECORDS: int(self.records),
@@ -225,6 +234,8 @@ class Engine:
             names = {Table.DRIFT: "drift", Table.ENERGIES: "energy", Table.WORK: "work", Table.MODE: "mode"}
             entries |= {slot: self.body.address(name) for slot, name in names.items()}
         fill_table(self.table, entries)
+        if self.records:
+            self.write_to(aligned(*self.output))
 
     @cached_property
     def record_block(self) -> blocks.Block:
@@ -337,12 +348,13 @@ class Engine:
         n[Numbers.STEP], n[Numbers.WANTED] = h, wanted
         n[Numbers.LEFT : Numbers.TAKEN + 1] = 0.0
         started = clock.perf_counter()
-        self._march(self._address)
+        with paused():
+            self._march(self._address)
         self.wall_time = clock.perf_counter() - started
         return n[Numbers.TAKEN].astype(int)
 
     def write_to(self, rows: np.ndarray) -> None:
-        """Have the next runs write to another engine's rows."""
+        """Have the next runs write to these rows, of shape `output`."""
         self.rows = rows
         self.table[Table.SOLVE_ROWS] = rows.ctypes.data
 

@@ -1,4 +1,8 @@
-"""Many scenes of few structures, in the lanes of engines that run in threads."""
+"""Many scenes of few structures, in the lanes of engines that run in threads.
+
+What a scene does depends neither on the threads nor on the scenes beside it, to the last bit: lanes of an
+engine have the same candidate pairs, and compiled code keeps them apart.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from implicit_geom.compiled.engine import Engine
+from implicit_geom.compiled.engine import Engine, aligned
 from implicit_geom.compiled.runner import suits
 from implicit_geom.model import State
 from implicit_geom.options import SimulationOptions
@@ -20,6 +24,7 @@ LANES = 8  # scenes an engine holds
 CHUNK = 256  # steps of one call
 ENGINES = 64  # that run in one round
 Key = tuple[Any, ...]
+Memory = dict[tuple[int, ...], np.ndarray]  # a thread's own rows to write to, by shape
 
 
 def run_lanes(lanes: list[Any], options: SimulationOptions, threads: int, told: Callable[[], None]) -> float:
@@ -29,6 +34,7 @@ def run_lanes(lanes: list[Any], options: SimulationOptions, threads: int, told: 
     """
     h = options.step
     idle: dict[Key, list[Engine]] = {}
+    own: list[Memory] = [{} for _ in range(threads)]
     wall_time = 0.0
     for lane in lanes:
         lane.compiled = suits(lane.model, options)
@@ -42,8 +48,8 @@ def run_lanes(lanes: list[Any], options: SimulationOptions, threads: int, told: 
                 held = [_Held(group, options, idle) for group in groups[first : first + ENGINES]]
                 started = time.perf_counter()
                 waiting = held[::-1]
-                others = [pool.submit(_run_all, waiting, _nothing) for _ in range(threads - 1)]
-                _run_all(waiting, told)
+                others = [pool.submit(_run_all, waiting, memory, _nothing) for memory in own[1:]]
+                _run_all(waiting, own[0], told)
                 for other in others:
                     other.result()
                 wall_time += time.perf_counter() - started
@@ -64,25 +70,32 @@ def _nothing() -> None:
     return None
 
 
-def _run_all(waiting: list[_Held], told: Callable[[], None]) -> None:
-    """Run what no other thread has taken; all write to the same rows, which stay in the cache."""
-    rows: dict[tuple[int, ...], np.ndarray] = {}
+def _run_all(waiting: list[_Held], memory: Memory, told: Callable[[], None]) -> None:
+    """Run what no other thread has taken; all write to the thread's own rows, which stay in its cache."""
     while waiting:
         try:
             one = waiting.pop()
         except IndexError:  # another thread was quicker
             return
-        one.engine.write_to(rows.setdefault(one.engine.rows.shape, one.engine.rows))
+        shape = one.engine.output
+        if shape not in memory:
+            memory[shape] = aligned(*shape)
+        one.engine.write_to(memory[shape])
         one.run()
         told()
 
 
+def _key(lane: Any) -> Key:
+    """Lanes of one key may share an engine: the same bodies, pairs and candidates."""
+    return (lane.structure, *sorted(lane.solver.warm))
+
+
 def _grouped(lanes: list[Any]) -> list[list[Any]]:
-    """Lanes of equal structure, `LANES` at a time."""
-    by_structure: dict[Key, list[Any]] = {}
+    """Lanes of one key, `LANES` at a time."""
+    by_key: dict[Key, list[Any]] = {}
     for lane in lanes:
-        by_structure.setdefault(lane.structure, []).append(lane)
-    return [same[i : i + LANES] for same in by_structure.values() for i in range(0, len(same), LANES)]
+        by_key.setdefault(_key(lane), []).append(lane)
+    return [same[i : i + LANES] for same in by_key.values() for i in range(0, len(same), LANES)]
 
 
 def _alike(group: list[Any], taken: list[int]) -> Iterator[tuple[int, int]]:
@@ -97,17 +110,16 @@ class _Held:
 
     def __init__(self, group: list[Any], options: SimulationOptions, idle: dict[Key, list[Engine]]) -> None:
         self.group, self.h = group, options.step
-        candidates = sorted({c for lane in group for c in lane.solver.warm})
-        self.key = (group[0].structure, *candidates)
+        self.key = _key(group[0])
         free = idle.get(self.key)
         if free:
             self.engine = free.pop()
         else:
+            candidates = sorted(group[0].solver.warm)
             self.engine = Engine(group[0].model, LANES, options, candidates, CHUNK, records=False)
         for i in range(LANES):
             lane = group[min(i, len(group) - 1)]
             solver = lane.solver
-            solver.know(lane.state, candidates)
             self.engine.load(i, solver)
             self.engine.put(i, lane.state, solver.warm, solver.broad.normals, solver.history)
             lane.stopped = False
@@ -124,8 +136,9 @@ class _Held:
             states = engine.states(max(taken))
             for first, last in _alike(group, taken):
                 self._keep(states, group[first:last], first, taken[first])
-            for lane, done, asked in zip(group, taken, wanted, strict=False):
-                lane.stopped |= done < asked
+            for lane, done in zip(group, taken, strict=False):
+                # (one that left tries once more, without what it remembered, as in `simulate`)
+                lane.stopped |= done == 0
 
     def _keep(self, states: dict[str, np.ndarray], lanes: list[Any], place: int, taken: int) -> None:
         """Copy what neighbouring lanes did in the same steps, at once."""

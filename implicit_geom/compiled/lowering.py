@@ -6,14 +6,22 @@ type that the caller chooses: `double`, or a vector of doubles, one lane a scene
     void name(T* in_0, ..., T* out_0, ...)
 
 reads and writes the structural nonzeros of its inputs and outputs, in CasADi's order.
+
+Rounding is decided here, not by LLVM, so that a scene gives the same bits alone and in a lane: a sum with a
+product that nothing else uses is rounded once (`fused`), and where several numbers are divided by one, they
+are multiplied by its reciprocal.
 """
 
 from __future__ import annotations
 
+import platform
+from collections import Counter
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import casadi as ca
+import llvmlite.binding as llvm
 from llvmlite import ir
 
 Emit = Callable[..., Any]
@@ -47,8 +55,12 @@ LIBRARY = {
 COMPARISONS = {ca.OP_LT: "<", ca.OP_LE: "<=", ca.OP_EQ: "==", ca.OP_NE: "!="}
 DOUBLE = ir.DoubleType()
 POINTER = ir.PointerType()
-FAST = ("contract",)  # a * b + c may be rounded once; nothing may be reordered
-DIVIDED = (*FAST, "arcp")  # several quotients by one number may be products with its reciprocal
+
+
+@cache
+def can_fuse() -> bool:
+    """Whether the processor has a fused multiply-add."""
+    return platform.machine() in ("aarch64", "arm64") or bool(llvm.get_host_cpu_features().get("fma", False))
 
 
 def number(lanes: int) -> ir.Type:
@@ -65,6 +77,13 @@ def intrinsic(module: ir.Module, name: str, lanes: int, arguments: int) -> ir.Fu
     kind = number(lanes)
     suffix = "f64" if lanes == 1 else f"v{lanes}f64"
     return _declared(module, f"llvm.{name}.{suffix}", ir.FunctionType(kind, [kind] * arguments))
+
+
+def fused(b: ir.IRBuilder, lanes: int, x: Any, y: Any, z: Any) -> Any:
+    """x y + z, rounded once where the processor can."""
+    if can_fuse():
+        return b.call(intrinsic(b.module, "fma", lanes, 3), [x, y, z])
+    return b.fadd(b.fmul(x, y), z)
 
 
 def divisors(function: ca.Function) -> set[Element]:
@@ -121,11 +140,32 @@ class _Lowering:
         self.choices: dict[int, tuple[Any, Any]] = {}  # by value: what it was chosen by, where not zero
         self.opposites: dict[int, Any] = {}  # by truth value: the one it is the opposite of
         self.zero, self.one = constant(0.0, lanes), constant(1.0, lanes)
+        self.products: dict[int, tuple[Any, Any]] = {}  # registers that hold one, for a single use
+        # by value: the value, and its reciprocal, where several are divided by it
+        self.inverses: dict[int, tuple[Any, Any]] = {}
+
+    def _uses(self) -> tuple[Counter[int], Counter[int]]:
+        """How often the result of each instruction is used, and how often divided by."""
+        used, divided = Counter[int](), Counter[int]()
+        made: dict[int, int] = {}  # by register: the instruction whose result it holds
+        for k in range(self.f.n_instructions()):
+            op, out, arguments = _instruction(self.f, k)
+            if op in (ca.OP_INPUT, ca.OP_CONST):
+                made[out[0]] = k
+                continue
+            used.update(made[a] for a in arguments)
+            if op in (ca.OP_DIV, ca.OP_INV):
+                divided[made[arguments[-1]]] += 1
+            if op != ca.OP_OUTPUT:
+                made[out[0]] = k
+        return used, divided
 
     def run(self) -> None:
         f, n_in = self.f, self.f.n_in()
+        used, divided = self._uses()
         for k in range(f.n_instructions()):
             op, out, arguments = _instruction(f, k)
+            self.single, self.shared = used[k] == 1, divided[k] > 1
             if op == ca.OP_INPUT:
                 self._keep(out[0], self._load((arguments[0], arguments[1])))
                 self.origin[out[0]] = arguments[0], arguments[1]
@@ -146,6 +186,9 @@ class _Lowering:
     def _keep(self, register: int, value: Any, truth: Any = None) -> None:
         self.work[register] = value
         self.origin.pop(register, None)
+        self.products.pop(register, None)
+        if self.shared:
+            self.inverses.setdefault(id(value), (value, None))
         if truth is None:
             self.truths.pop(register, None)
         else:
@@ -173,9 +216,40 @@ class _Lowering:
             return
         values = [self.work[a] for a in arguments]
         if op == ca.OP_DIV and (inverse := self.reciprocals.get(self.origin.get(arguments[1], NOWHERE))):
-            self._keep(out, b.fmul(values[0], self._load(inverse), flags=FAST))
-            return
-        self._keep(out, self._arithmetic(op, values))
+            self._keep_product(out, values[0], self._load(inverse))
+        elif op in (ca.OP_MUL, ca.OP_SQ):
+            self._keep_product(out, values[0], values[-1])
+        elif op in (ca.OP_DIV, ca.OP_INV) and id(values[-1]) in self.inverses:
+            inverse = self._inverse(values[-1])
+            if op == ca.OP_INV:
+                self._keep(out, inverse)
+            else:
+                self._keep_product(out, values[0], inverse)
+        elif op in (ca.OP_ADD, ca.OP_SUB):
+            self._keep(out, self._sum(arguments, op == ca.OP_SUB))
+        else:
+            self._keep(out, self._arithmetic(op, values))
+
+    def _keep_product(self, register: int, x: Any, y: Any) -> None:
+        self._keep(register, self.b.fmul(x, y))
+        if self.single:
+            self.products[register] = x, y
+
+    def _inverse(self, value: Any) -> Any:
+        """The reciprocal of a number that several are divided by."""
+        if self.inverses[id(value)][1] is None:
+            self.inverses[id(value)] = value, self.b.fdiv(self.one, value)
+        return self.inverses[id(value)][1]
+
+    def _sum(self, arguments: list[int], minus: bool) -> Any:
+        """x + y or x - y; with one of them a product."""
+        b, (x, y) = self.b, (self.work[a] for a in arguments)
+        first, second = (self.products.get(a) for a in arguments)
+        if first is not None:
+            return fused(b, self.lanes, *first, b.fneg(y) if minus else y)
+        if second is not None:
+            return fused(b, self.lanes, b.fneg(second[0]) if minus else second[0], second[1], x)
+        return b.fsub(x, y) if minus else b.fadd(x, y)
 
     def _either(self, x: Any, y: Any) -> Any:
         """The choice that a sum of two is, of which one is zero: CasADi's if_else; None for other sums."""
@@ -204,14 +278,10 @@ class _Lowering:
         y = values[-1]
         simple: dict[int, Emit] = {
             ca.OP_ASSIGN: lambda: x,
-            ca.OP_ADD: lambda: b.fadd(x, y, flags=FAST),
-            ca.OP_SUB: lambda: b.fsub(x, y, flags=FAST),
-            ca.OP_MUL: lambda: b.fmul(x, y, flags=FAST),
-            ca.OP_DIV: lambda: b.fdiv(x, y, flags=DIVIDED),
+            ca.OP_DIV: lambda: b.fdiv(x, y),
             ca.OP_NEG: lambda: b.fneg(x),
-            ca.OP_SQ: lambda: b.fmul(x, x, flags=FAST),
-            ca.OP_TWICE: lambda: b.fadd(x, x, flags=FAST),
-            ca.OP_INV: lambda: b.fdiv(self.one, x, flags=DIVIDED),
+            ca.OP_TWICE: lambda: b.fadd(x, x),
+            ca.OP_INV: lambda: b.fdiv(self.one, x),
             ca.OP_FMIN: lambda: b.select(b.fcmp_ordered("<", x, y), x, y),
             ca.OP_FMAX: lambda: b.select(b.fcmp_ordered(">", x, y), x, y),
             ca.OP_SIGN: lambda: self._sign(x),

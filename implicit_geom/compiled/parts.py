@@ -241,13 +241,15 @@ class Parts:
     def trouble(self, numbers: Array, where: Mask) -> None:
         numbers[Numbers.TROUBLE] = where.select(1.0, numbers[Numbers.TROUBLE])
 
-    def solved(self, c: Code, p: Array, numbers: Array) -> None:
-        """Newton's method, and what it reports."""
+    def solved(self, c: Code, p: Array, numbers: Array, where: Mask | None = None) -> None:
+        """Newton's method, and what it reports in the lanes that ask for it."""
+        asked = c.everywhere(True) if where is None else where
         c.call("newton", p)
         report = p.array(Problem.REPORT, "n")
-        self.trouble(numbers, ~(report[0] <= 1.0))
-        numbers[Numbers.ITERATIONS] = numbers[Numbers.ITERATIONS] + report[1]
-        numbers[Numbers.RESIDUAL] = report[2].max(numbers[Numbers.RESIDUAL])
+        self.trouble(numbers, asked & ~(report[0] <= 1.0))
+        iterations, residual = numbers[Numbers.ITERATIONS], numbers[Numbers.RESIDUAL]
+        numbers[Numbers.ITERATIONS] = asked.select(iterations + report[1], iterations)
+        numbers[Numbers.RESIDUAL] = asked.select(report[2].max(residual), residual)
 
     def write(self, c: Code, t: Array, row: Array, stages: tuple[Array, ...]) -> None:
         """A row of output: NEXT; and, where records are wanted, NU, iterations and residual, the records."""

@@ -33,7 +33,7 @@ class RattleParts(Parts):
         back = c.mask(numbers[Numbers.BACK])
         z, past = p.array(Problem.Z, "n"), t.array(Table.HISTORY, "n")
         with c.when(back.any()):
-            self.solved(c, p, numbers)
+            self.solved(c, p, numbers, back)
             with c.loop(p[Problem.SIZE]) as i:
                 z[i] = back.select(z[i], past[i])  # the other lanes keep what they had
                 past[i] = z[i]

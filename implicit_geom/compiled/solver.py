@@ -1,15 +1,14 @@
 """The semi-smooth Newton iteration of `newton.solve`, undamped, as compiled code.
 
 Small systems are solved densely. All lanes iterate together; one that has converged is left as it is,
-one that fails is given up (the caller sees its measure) without holding up the others.
+one that fails is given up (the caller sees its measure) without holding up the others. What a lane does is
+its own affair, to the last bit: no decision of another lane touches it.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 from implicit_geom.compiled.assembly import emit_assembly, groups
-from implicit_geom.compiled.code import Array, Code, Module, Number
+from implicit_geom.compiled.code import Array, Code, Mask, Module, Number
 from implicit_geom.compiled.elimination import emit_elimination
 from implicit_geom.compiled.tables import Group, Problem
 from implicit_geom.newton import NewtonOptions
@@ -32,54 +31,67 @@ def _emit_newton(m: Module, velocities: int, dim: int, options: NewtonOptions) -
         z, report, trial = p.array(Problem.Z, "n"), p.array(Problem.REPORT, "n"), p.array(Problem.TRIAL, "n")
         N, dz = p[Problem.SIZE], p.array(Problem.DZ, "n")
         measure, largest, before = c.variable(0.0), c.variable(0.0), c.variable(float("inf"))
-        iterations, limit, failed = c.variable(0.0), c.variable(0.0), c.variable(0.0)
-        fresh = c.counter(1)  # whether the matrix is that of z, not yet factored
+        iterations, limit = c.variable(0.0), c.variable(0.0)
+        open_ = c.variable(1.0)  # lanes that have neither converged nor failed
+
+        def polish(ended: Mask) -> Mask:
+            """Lanes whose solution is only just one, see `newton._polish`."""
+            # (a start that is one already has not been corrected at all)
+            return ended & ((measure.get() > options.polish) | (iterations.get() < 0.5))
+
+        def last_step(rough: Mask) -> None:
+            """One more step along dz, where that is nearer."""
+            with c.loop(N) as i:
+                trial[i] = z[i] + dz[i]
+            c.call("residual", p, trial)
+            _, there, largest_there = _measured(c, p)
+            better = rough & (there < measure.get())
+            c.copy_where(better, z, trial, N)
+            iterations.set(better.select(iterations.get() + 1.0, iterations.get()))
+            measure.set(better.select(there, measure.get()))
+            largest.set(better.select(largest_there, largest.get()))
+
+        def seen(where: Mask) -> Number:
+            """The rows at z, for lanes that ask."""
+            norm, there, largest_there = _measured(c, p)
+            measure.set(where.select(there, measure.get()))
+            largest.set(where.select(largest_there, largest.get()))
+            return norm
+
         with c.loop(options.full_steps + 1) as k:
             # where the next point should be a solution its rows are enough to see it
             expected = measure.get() * measure.get() * measure.get() / (before.get() * before.get())
-            fresh.set(0)
-            with c.when((~(expected <= HOPEFUL)).any()):
-                fresh.set(1)
-            with c.when(k < 2):
-                fresh.set(1)
+            hopeful = (expected <= HOPEFUL) & c.mask(open_.get())
             before.set(measure.get())
-            with c.when(fresh.get().equals(0)):
+            with c.when(c.b.and_(k >= 2, hopeful.any())):
                 c.call("residual", p, z)
-                _measure(c, p, measure, largest)
-                with c.when((~(measure.get() <= 1.0)).any()):
-                    fresh.set(1)
-            with c.when(fresh.get().equals(1)):
-                c.call("linearise", p, z)
-            norm = _measure(c, p, measure, largest)
+                seen(hopeful)
+                ended = hopeful & (measure.get() <= 1.0)
+                open_.set(ended.select(0.0, open_.get()))
+                rough = polish(ended)
+                with c.when(rough.any()):
+                    c.call("direction", p)  # (with the factors of the point before)
+                    last_step(rough)
+            waiting = c.mask(open_.get())
+            c.leave(c.b.not_(waiting.any()))
+            c.call("linearise", p, z)
+            norm = seen(waiting)
             with c.when(k.equals(0)):
                 limit.set((norm * options.growth).max(1e-300))
-            over = ~(norm <= limit.get())
-            failed.set(over.select(1.0, failed.get()))
-            going = (~(measure.get() <= 1.0)) & ~c.mask(failed.get())
-            c.leave(c.b.or_(c.b.not_(going.any()), k >= options.full_steps))
+            ended = waiting & (measure.get() <= 1.0)
+            going = waiting & ~ended & (norm <= limit.get())
+            open_.set(going.select(1.0, 0.0))
+            rough = polish(ended)
+            # (as many steps as there may be: whoever is still going has failed)
+            going = going & c.everywhere(k < options.full_steps)
+            c.leave(c.b.not_((going | rough).any()))
             _factor(c, p)
             c.call("direction", p)
             with c.loop(N) as i:
                 z[i] = going.select(z[i] + dz[i], z[i])
             iterations.set(going.select(iterations.get() + 1.0, iterations.get()))
-        # one more step for a solution that is only just one, see `newton._polish`
-        # (a start that is one already has not been corrected at all)
-        coarse = (measure.get() > options.polish) | (iterations.get() < 0.5)
-        rough = (measure.get() <= 1.0) & coarse
-        with c.when(rough.any()):
-            with c.when(fresh.get().equals(1)):
-                _factor(c, p)
-            c.call("direction", p)
-            with c.loop(N) as i:
-                trial[i] = z[i] + dz[i]
-            last, last_largest = measure.get(), largest.get()
-            c.call("residual", p, trial)
-            _measure(c, p, measure, largest)
-            better = rough & (measure.get() < last)
-            c.copy_where(better, z, trial, N)
-            iterations.set(better.select(iterations.get() + 1.0, iterations.get()))
-            measure.set(better.select(measure.get(), last))
-            largest.set(better.select(largest.get(), last_largest))
+            with c.when(rough.any()):
+                last_step(rough)
         report[0], report[1], report[2] = measure.get(), iterations.get(), largest.get()
 
 
@@ -121,12 +133,10 @@ def _length(a: Array, n: int) -> Number:
     return total.sqrt()
 
 
-def _measure(c: Code, p: Array, measure: Any, largest: Any) -> Number:
-    """Sets |F| over tolerance and |F|, largest rows; returns the norm of F."""
+def _measured(c: Code, p: Array) -> tuple[Number, Number, Number]:
+    """The norm of F, its largest row over tolerance, and its largest row."""
     F, tolerance = p.array(Problem.F, "n"), p.array(Problem.TOLERANCE, "n")
-    measure.set(0.0)
-    largest.set(0.0)
-    total = c.variable(0.0)
+    measure, largest, total = (c.variable(0.0) for _ in range(3))
     with c.loop(p[Problem.SIZE]) as i:
         row = abs(F[i])
         measure.set((row / tolerance[i]).max(measure.get()))
@@ -134,5 +144,4 @@ def _measure(c: Code, p: Array, measure: Any, largest: Any) -> Number:
         total.set(total.get() + row * row)
     # (a maximum may lose a NaN, a sum does not)
     finite = total.get() <= 1e300
-    measure.set(finite.select(measure.get(), float("inf")))
-    return total.get().sqrt()
+    return total.get().sqrt(), finite.select(measure.get(), float("inf")), largest.get()

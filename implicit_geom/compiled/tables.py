@@ -137,6 +137,7 @@ class Alone(IntEnum):
     SECOND = 16
     KEPT = 17  # unknowns to start from
     FOUND = 18  # unknowns before sliding was found to turn round
+    UNSOLVED = 19  # lanes that Newton's method is to go on with
 
 
 class Numbers(IntEnum):
