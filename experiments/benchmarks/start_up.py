@@ -29,7 +29,7 @@ from experiments.check import Check, at_least, at_most
 from experiments.comparison import Table, columns
 from experiments.figures import BLUE, GREY, ORANGE, PAGE, label, panels, paper
 from implicit_geom.compiled import SWITCH
-from implicit_geom.compiled.objects import FOLDER
+from implicit_geom.compiled.disk import FOLDER
 
 TITLE = "start-up in fresh processes: import, first step with and without compiled code on disk, demo"
 PARAMS: dict[str, Any] = {"repeats": 5, "demo": True, "timed": True}

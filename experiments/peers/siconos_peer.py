@@ -37,8 +37,7 @@ import numpy as np
 
 from experiments.peers import PeerRun, RollingBody, Stepping, count_steps
 from implicit_geom import rotation
-from implicit_geom.compiled import keeping
-from implicit_geom.compiled.objects import folder
+from implicit_geom.compiled import disk, keeping
 
 HEADERS = Path("/usr/include/siconos")
 SOURCE = Path(__file__).with_suffix(".cpp")
@@ -142,13 +141,15 @@ def program() -> Path:
         raise RuntimeError("Siconos as a peer needs a C++ compiler")
     options = ["-O2", "-std=c++14", *(f"-I{HEADERS / name}" for name in ("kernel", "numerics", ""))]
     made_from = "\n".join([SOURCE.read_text(), release(), chosen, *options])
-    path = folder() / f"{hashlib.sha256(made_from.encode()).hexdigest()}.siconos"
+    # (a folder of this process, where there is none that is this user's alone)
+    kept = disk.usable(make=True) or Path(tempfile.mkdtemp(prefix="siconos-"))
+    path = kept / f"{hashlib.sha256(made_from.encode()).hexdigest()}.siconos"
     keeping.use(path)
-    if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
+    if not path.exists() or not disk.ours(path.lstat()):
         with tempfile.TemporaryDirectory(dir=path.parent) as new:
             made = Path(new) / path.name
             subprocess.run([chosen, *options, str(SOURCE), "-o", str(made), *LIBRARIES], check=True)
+            made.chmod(0o700)
             os.replace(made, path)
     return path
 

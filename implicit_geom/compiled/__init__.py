@@ -11,7 +11,8 @@
     alone_functions, alone_stage     SX functions of one body in one contact with closed forms: support_maps,
                                      turns, small_systems, handing
     alone_solve, alone_parts, alone_memory    its solves, steps and memory
-    objects, library    compiled code, kept on disk
+    objects, library    compiled code
+    disk, keeping       object files on disk: whose they must be, and how long they stay
     engine, engine_group             a scene's memory, and back to the steppers' objects
     runner, lanes       one scene for `simulate`; many for `simulate_batch`
 

@@ -1,8 +1,8 @@
 """How long compiled code stays on disk: every change of the package leaves files that nobody asks for again.
 
 Files that were not used for UNUSED go, and beyond LARGEST bytes in all the ones unused longest. When a file
-was last used is its time of modification, kept to within a day. Only names that this package gives are
-looked at.
+was last used is its time of modification, kept to within a day. Only files that this package has written are
+looked at: they have its names, and begin as it begins them.
 
 Safe beside other processes: a reader has a file whole or not at all and makes it again where it is gone, two
 that clean at once find some files gone already, and what was used within the last day (also a file that is
@@ -11,6 +11,7 @@ just being written) is never removed.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import time
@@ -20,8 +21,11 @@ from pathlib import Path
 DAY = 86400.0  # s
 UNUSED = 30 * DAY
 LARGEST = 256 * 2**20  # bytes
-NEW = ".new-"  # how the names of files begin that are being written
-OURS = re.compile(rf"[0-9a-f]{{64}}\.\w+|{re.escape(NEW)}.*")
+MAGIC = b"implicit-geom object file 2"  # the first line of a file
+SUFFIX = ".o"
+NEW = ".implicit-geom-new-"  # how the names of files begin that are being written
+NAME = re.compile(rf"[0-9a-f]{{64}}{re.escape(SUFFIX)}")
+LEFT = re.compile(rf"{re.escape(NEW)}\w+")
 
 
 def use(path: Path) -> None:
@@ -38,7 +42,7 @@ def clean(folder: Path) -> None:
     with suppress(OSError):
         for entry in os.scandir(folder):
             with suppress(OSError):
-                if OURS.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
+                if _written_here(entry):
                     seen = entry.stat(follow_symlinks=False)
                     found.append((seen.st_mtime, seen.st_size, entry.path))
     total = sum(size for _, size, _ in found)
@@ -49,3 +53,27 @@ def clean(folder: Path) -> None:
             with suppress(OSError):
                 os.unlink(path)
                 total -= size
+
+
+def _written_here(entry: os.DirEntry[str]) -> bool:
+    """Whether a file has a name and a beginning that this package gives, and nobody else."""
+    if not entry.is_file(follow_symlinks=False):
+        return False
+    if LEFT.fullmatch(entry.name):  # (whoever wrote it was ended after so much of it)
+        return MAGIC.startswith(_first(entry.path, len(MAGIC)))
+    if not NAME.fullmatch(entry.name):
+        return False
+    return _first(entry.path, len(MAGIC)) == MAGIC or _earlier(entry)
+
+
+def _first(path: str, count: int) -> bytes:
+    with open(path, "rb") as file:
+        return file.read(count)
+
+
+def _earlier(entry: os.DirEntry[str]) -> bool:
+    """Whether earlier versions wrote it: the hash of all other lines was their first."""
+    if time.time() - entry.stat(follow_symlinks=False).st_mtime < UNUSED:
+        return False  # (not to be read in whole before it is time)
+    head, _, rest = Path(entry.path).read_bytes().partition(b"\n")
+    return head == hashlib.sha256(rest).hexdigest().encode()

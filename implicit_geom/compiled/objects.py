@@ -1,20 +1,14 @@
-"""Compiled code, kept on disk.
+"""Compiled code, loaded from disk (`disk`) or made.
 
 An object file is found by the hash of what it was made from: a name, the sources of this package, the
-versions of CasADi and LLVM, and the processor. It is written under another name and then renamed, so
-that readers see a whole file or none; a file that was damaged all the same is made again. A process that
-writes its first file removes what was not used for long (`keeping`).
+versions of CasADi and LLVM, and the processor.
 """
 
 from __future__ import annotations
 
 import ctypes
 import hashlib
-import json
-import os
-import tempfile
 from collections.abc import Callable
-from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -22,16 +16,16 @@ from typing import Any
 import casadi as ca
 import llvmlite
 import llvmlite.binding as llvm
-import platformdirs
 from llvmlite import ir
 
 from implicit_geom.building import Kept
-from implicit_geom.compiled import keeping
+from implicit_geom.compiled import disk
+from implicit_geom.compiled.disk import FOLDER as FOLDER
+from implicit_geom.compiled.disk import folder as folder
 from implicit_geom.forks import BUILDING
 
 LEVEL = 2  # of optimisation
 MOST = 96  # codes that a process keeps: about 1.3 MB each
-FOLDER = "IMPLICIT_GEOM_CACHE"  # environment variable: where to keep object files
 
 
 class Code:
@@ -78,28 +72,14 @@ _LOADED: Kept[Code] = Kept(MOST)
 
 
 def _load(name: str, make: Callable[[], tuple[ir.Module, dict[str, Any]]]) -> Code:
-    path = folder() / f"{_digest(name)}.o"
-    found = _read(path)
+    digest = _digest(name)
+    found = disk.read(digest)
     if found is not None:
-        keeping.use(path)
         return Code(*found)
     module, notes = make()
     data = _compile(module)
-    _write(path, data, notes)
-    _clean(path.parent)
+    disk.write(digest, data, notes)
     return Code(data, notes)
-
-
-@cache
-def _clean(kept: Path) -> None:
-    """Once a process is enough."""
-    keeping.clean(kept)
-
-
-def folder() -> Path:
-    """Where object files are kept."""
-    given = os.environ.get(FOLDER)
-    return Path(given) if given else Path(platformdirs.user_cache_dir("implicit-geom"))
 
 
 def _compile(module: ir.Module) -> bytes:
@@ -146,31 +126,3 @@ def _made_from() -> str:
 
 def _digest(name: str) -> str:
     return hashlib.sha256(f"{name}\n{_made_from()}".encode()).hexdigest()
-
-
-def _read(path: Path) -> tuple[bytes, dict[str, Any]] | None:
-    """A kept object file and its notes; None where there is none, or a damaged one."""
-    try:
-        head, rest = path.read_bytes().split(b"\n", 1)
-        if hashlib.sha256(rest).hexdigest().encode() != head:
-            return None
-        notes, data = rest.split(b"\n", 1)
-        return data, json.loads(notes)
-    except (OSError, ValueError):
-        return None
-
-
-def _write(path: Path, data: bytes, notes: dict[str, Any]) -> None:
-    """Keep an object file; where nothing can be written, nothing is kept."""
-    rest = json.dumps(notes).encode() + b"\n" + data
-    name = None
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(prefix=keeping.NEW, dir=path.parent)
-        with os.fdopen(handle, "wb") as file:
-            file.write(hashlib.sha256(rest).hexdigest().encode() + b"\n" + rest)
-        os.replace(name, path)
-    except OSError:
-        if name is not None:
-            with suppress(OSError):
-                os.unlink(name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import subprocess
 import sys
@@ -12,17 +13,17 @@ import pytest
 from test_object_cache import Maker, load_anew, works
 
 from implicit_geom.building import Kept
-from implicit_geom.compiled import keeping, objects
-from implicit_geom.compiled.keeping import DAY, UNUSED, clean, use
+from implicit_geom.compiled import disk, keeping, objects
+from implicit_geom.compiled.keeping import DAY, MAGIC, NEW, UNUSED, clean, use
 
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty cache, not yet cleaned by this process."""
-    monkeypatch.setenv(objects.FOLDER, str(tmp_path / "cache"))
+    monkeypatch.setenv(disk.FOLDER, str(tmp_path / "cache"))
     monkeypatch.setattr(objects, "_LOADED", Kept(8))
-    objects._clean.cache_clear()
-    (tmp_path / "cache").mkdir()
+    monkeypatch.setattr(disk, "_cleaned", set())
+    (tmp_path / "cache").mkdir(mode=0o700)
     return tmp_path / "cache"
 
 
@@ -30,10 +31,10 @@ def name(number: int, ending: str = ".o") -> str:
     return f"{number:064x}{ending}"
 
 
-def put(folder: Path, called: str, age: float, size: int = 10) -> Path:
+def put(folder: Path, called: str, age: float, size: int = 40, begun: bytes = MAGIC) -> Path:
     """A file that was last used `age` seconds ago."""
     path = folder / called
-    path.write_bytes(bytes(size))
+    path.write_bytes(begun + bytes(size - len(begun)))
     then = time.time() - age
     os.utime(path, (then, then))
     return path
@@ -42,15 +43,37 @@ def put(folder: Path, called: str, age: float, size: int = 10) -> Path:
 def test_what_was_not_used_for_long_goes(folder: Path) -> None:
     """Files of other names, links and folders stay, however old they are."""
     put(folder, name(1), UNUSED + DAY)
-    put(folder, name(2, ".siconos"), UNUSED + DAY)
-    put(folder, ".new-abc", 2 * DAY)
-    kept = {put(folder, name(3), UNUSED - DAY).name, put(folder, ".new-def", DAY / 2).name}
+    put(folder, NEW + "abc", 2 * DAY)
+    put(folder, NEW + "begun", 2 * DAY, 7, MAGIC[:7])
+    put(folder, NEW + "empty", 2 * DAY, 0, b"")
+    kept = {put(folder, name(3), UNUSED - DAY).name, put(folder, NEW + "def", DAY / 2).name}
     kept |= {put(folder, called, 2 * UNUSED).name for called in ("notes.o", "a" * 64, name(4) + ".txt.old")}
     (folder / name(5)).mkdir()
     os.utime(folder / name(5), (0, 0))
     (folder / name(6)).symlink_to(folder / "notes.o")
     clean(folder)
     assert {path.name for path in folder.iterdir()} == kept | {name(5), name(6)}
+
+
+def test_files_of_others_stay(folder: Path) -> None:
+    """Whatever they are called: what does not begin as this package begins its files is not removed."""
+    names = [name(k, ending) for k, ending in enumerate((".json", ".lock", ".pdf", ".o", ".siconos"))]
+    names += [".new-york.csv", ".new-project-notes.txt", NEW + "paper", NEW + "notes.txt", "mine.txt"]
+    for called in names:
+        put(folder, called, 2 * UNUSED, 40, b"%PDF")
+    put(folder, name(9, ".pdf"), 2 * UNUSED)
+    clean(folder)
+    assert {path.name for path in folder.iterdir()} == {*names, name(9, ".pdf")}
+
+
+def test_files_of_earlier_versions_go(folder: Path) -> None:
+    """They began with the hash of their other lines."""
+    rest = b"{}\ncode"
+    head = hashlib.sha256(rest).hexdigest().encode()
+    for number, begun in enumerate((head + b"\n" + rest, head + b"\n" + rest + b"!", b"")):
+        put(folder, name(number), UNUSED + DAY, len(begun), begun)
+    clean(folder)
+    assert {path.name for path in folder.iterdir()} == {name(1), name(2)}
 
 
 def test_beyond_its_size_the_least_recent_go_first(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,22 +117,19 @@ def test_the_first_file_that_a_process_writes_cleans(folder: Path) -> None:
 
 
 CLEANER = """
-import sys
 from pathlib import Path
-from implicit_geom.building import Kept
-from implicit_geom.compiled import keeping, objects
-folder, keeping.LARGEST, keeping.DAY = Path(sys.argv[1]), 0, 0.0
+from implicit_geom.compiled import disk, keeping
+keeping.LARGEST, keeping.DAY = 0, 0.0
 for k in range(200):
-    path = folder / f"{k % 20:064x}.o"
-    found = objects._read(path)
+    digest = f"{k % 20:064x}"
+    found = disk.read(digest)
     assert found is None or found == (b"code" * 5000, {"of": k % 20})
-    objects._write(path, b"code" * 5000, {"of": k % 20})
-    keeping.use(path)
-    keeping.clean(folder)
+    disk.write(digest, b"code" * 5000, {"of": k % 20})
+    keeping.clean(disk.folder())
 """
 
 
 def test_processes_that_clean_and_write_at_once(folder: Path) -> None:
     """With every file to be removed at any time, whoever reads finds a whole one or none."""
-    runs = [subprocess.Popen([sys.executable, "-c", CLEANER, str(folder)]) for _ in range(3)]
+    runs = [subprocess.Popen([sys.executable, "-c", CLEANER]) for _ in range(3)]
     assert [run.wait() for run in runs] == [0, 0, 0]

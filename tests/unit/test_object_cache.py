@@ -20,7 +20,7 @@ from machine_code import call, lanes_of
 
 import implicit_geom
 from implicit_geom.building import Kept
-from implicit_geom.compiled import objects
+from implicit_geom.compiled import disk, objects
 from implicit_geom.compiled.lowering import lower
 
 NAME = "the double of a number"
@@ -42,7 +42,7 @@ class Maker:
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty cache."""
-    monkeypatch.setenv(objects.FOLDER, str(tmp_path / "cache"))
+    monkeypatch.setenv(disk.FOLDER, str(tmp_path / "cache"))
     monkeypatch.setattr(objects, "_LOADED", Kept(8))
     return tmp_path / "cache"
 
@@ -76,21 +76,24 @@ def test_an_unknown_function_is_named(folder: Path) -> None:
         objects.load(NAME, Maker()).address("triple")
 
 
-@pytest.mark.parametrize("damage", ["empty", "truncated", "flipped", "headless", "text", "swapped notes"])
+@pytest.mark.parametrize(
+    "damage", ["empty", "truncated", "flipped", "headless", "text", "swapped notes", "no magic"]
+)
 def test_a_damaged_file_is_made_again(damage: str, folder: Path) -> None:
     """Whatever happened to the file: it is noticed, made again and replaced by a whole one."""
     make = Maker()
     objects.load(NAME, make)
     (path,) = folder.iterdir()
     whole = path.read_bytes()
-    head, notes, data = whole.split(b"\n", 2)
+    magic, head, notes, data = whole.split(b"\n", 3)
     spoiled = {
         "empty": b"",
         "truncated": whole[: len(whole) // 2],
         "flipped": whole[:-9] + bytes([whole[-9] ^ 1]) + whole[-8:],
-        "headless": notes + b"\n" + data,
+        "headless": magic + b"\n" + notes + b"\n" + data,
         "text": b"no object file\nat all\n",
-        "swapped notes": head + b"\n{}\n" + data,
+        "swapped notes": magic + b"\n" + head + b"\n{}\n" + data,
+        "no magic": head + b"\n" + notes + b"\n" + data,
     }[damage]
     path.write_bytes(spoiled)
     assert works(load_anew(make))
@@ -102,25 +105,22 @@ def test_a_damaged_file_is_made_again(damage: str, folder: Path) -> None:
 
 WRITER = """
 import sys
-from pathlib import Path
-from implicit_geom.building import Kept
-from implicit_geom.compiled import objects
-path, fill = Path(sys.argv[1]), sys.argv[2].encode()
+from implicit_geom.compiled import disk
+fill = sys.argv[1].encode()
 print("ready", flush=True)
 sys.stdin.readline()
 for _ in range(300):
-    objects._write(path, fill * 20000, {"by": sys.argv[2]})
-    data, notes = objects._read(path)
+    disk.write("shared", fill * 20000, {"by": sys.argv[1]})
+    data, notes = disk.read("shared")
     assert data == notes["by"].encode() * 20000
 """
 
 
 def test_two_processes_that_write_at_once(folder: Path) -> None:
     """Both succeed, whoever reads finds a whole file of one of them, and nothing else is left behind."""
-    path = folder / "shared.o"
     writers = [
         subprocess.Popen(
-            [sys.executable, "-c", WRITER, str(path), name],
+            [sys.executable, "-c", WRITER, name],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -136,7 +136,7 @@ def test_two_processes_that_write_at_once(folder: Path) -> None:
         w.stdin.flush()  # type: ignore[union-attr]
     seen = set()
     while any(w.poll() is None for w in writers):
-        found = objects._read(path)
+        found = disk.read("shared")
         if found is not None:
             seen.add(found[1]["by"])
             assert found[0] == found[1]["by"].encode() * 20000
@@ -158,7 +158,7 @@ def test_a_folder_that_cannot_be_written(why: str, folder: Path, monkeypatch: py
 
     if why == "a file in the way":
         folder.write_text("not a folder")
-        monkeypatch.setenv(objects.FOLDER, str(folder / "below"))
+        monkeypatch.setenv(disk.FOLDER, str(folder / "below"))
     elif why == "not allowed":
         monkeypatch.setattr(tempfile, "mkstemp", refuse)
     elif why == "cannot rename":
@@ -232,10 +232,10 @@ def test_another_processor_or_version_is_another_file(monkeypatch: pytest.Monkey
 def test_the_folder_is_the_one_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """IMPLICIT_GEOM_CACHE where it is set, the user's cache folder otherwise."""
     monkeypatch.setenv("IMPLICIT_GEOM_CACHE", str(tmp_path / "here"))
-    assert objects.folder() == tmp_path / "here"
+    assert disk.folder() == tmp_path / "here"
     for unset in (True, False):
         if unset:
             monkeypatch.delenv("IMPLICIT_GEOM_CACHE")
         else:
             monkeypatch.setenv("IMPLICIT_GEOM_CACHE", "")
-        assert objects.folder() == Path(platformdirs.user_cache_dir("implicit-geom"))
+        assert disk.folder() == Path(platformdirs.user_cache_dir("implicit-geom"))
