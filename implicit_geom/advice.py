@@ -18,8 +18,8 @@ import numpy as np
 from implicit_geom.comparison import chosen_steppers
 from implicit_geom.errors import SceneError, SimulationError
 from implicit_geom.options import SimulationOptions, positive
-from implicit_geom.progress import Progress, reporting
-from implicit_geom.reference_run import Reference, best_run
+from implicit_geom.progress import Progress, part, reporting
+from implicit_geom.reference_run import FINER, Reference, best_run
 from implicit_geom.scene import Scene
 from implicit_geom.scenefile import scene_of
 from implicit_geom.simulate import simulate
@@ -165,25 +165,29 @@ def advise(
     block = LADDER[0] * options.step
     time = min(math.ceil(share * options.duration / block - 1e-9) * block, options.duration)
     ladder = [factor * options.step for factor in LADDER if factor * options.step <= time]
-    with reporting(progress, len(chosen) + 1, "stepper") as done:
-        # at 1/2 and 1/4 of the shortest step that is tried, so that all its times are there
-        reference = best_run(scene, duration=time, step=4 * LADDER[-1] * options.step)
-        done(1)
+    # at 1/2 and 1/4 of the shortest step that is tried, so that all its times are there
+    coarsest = 4 * LADDER[-1] * options.step
+    before, steps = 3 * FINER * math.ceil(time / coarsest), [math.ceil(time / h) for h in ladder]
+    with reporting(progress, before + len(chosen) * sum(steps)) as done:
+        reference = best_run(scene, duration=time, step=coarsest, progress=part(done, 0, before))
         found = Advice((), tolerance, options.duration, time, reference, tuple(left_out))
         trials: list[Trial] = []
-        for count, stepper in enumerate(chosen.values(), 2):
-            for h in ladder:
-                trials.append(_try(scene, stepper, h, found))
+        for stepper in chosen.values():
+            first = before
+            before += sum(steps)
+            for h, count in zip(ladder, steps):
+                trials.append(_try(scene, stepper, h, found, part(done, first, count)))
+                first += count
                 if found.meets(trials[-1]):
                     break
-            done(count)
+            done(before)
     return replace(found, trials=tuple(trials))
 
 
-def _try(scene: Scene, stepper: Stepper, h: float, asked: Advice) -> Trial:
+def _try(scene: Scene, stepper: Stepper, h: float, asked: Advice, progress: Progress) -> Trial:
     """One trial; one that is good enough is timed a second time, without what the first had to set up."""
     try:
-        run = _simulate(scene, stepper, h, asked.trial_time)
+        run = _simulate(scene, stepper, h, asked.trial_time, progress)
     except (SceneError, SimulationError) as error:
         return Trial(stepper, h, reason=str(error))
     if run.failed:
@@ -195,12 +199,12 @@ def _try(scene: Scene, stepper: Stepper, h: float, asked: Advice) -> Trial:
     found = Trial(stepper, h, energy, position, _cost(run), iterations)
     if not asked.meets(found):
         return found
-    again = _cost(_simulate(scene, stepper, h, asked.trial_time))
+    again = _cost(_simulate(scene, stepper, h, asked.trial_time, False))
     return Trial(stepper, h, energy, position, min(found.cost, again), iterations)
 
 
-def _simulate(scene: Scene, stepper: Stepper, h: float, time: float) -> Trajectory:
-    return simulate(scene, duration=time, step=h, stepper=stepper, on_failure="record", progress=False)
+def _simulate(scene: Scene, stepper: Stepper, h: float, time: float, progress: Progress) -> Trajectory:
+    return simulate(scene, duration=time, step=h, stepper=stepper, on_failure="record", progress=progress)
 
 
 def _cost(run: Trajectory) -> float:

@@ -30,6 +30,8 @@ from implicit_geom.trajectory import BodyMotion
 from implicit_geom.values import variants
 from shapes.lazy import cached_property
 
+PAUSE = 0.1  # s between two reports of progress: counting thousands of scenes takes time
+
 
 class Batch:
     """Many runs as one set of arrays: `batch["egg"].position` is (scenes, T+1, dim).
@@ -187,6 +189,11 @@ class Lane:
     def finished(self) -> bool:
         return bool(self.failure) or self.taken == len(self.lengths)
 
+    @property
+    def over(self) -> int:
+        """Steps that need no more work: all of them once it has failed."""
+        return len(self.lengths) if self.failure else self.taken
+
     def step(self) -> None:
         """One step by the stepper itself."""
         try:
@@ -213,13 +220,24 @@ def _run(lanes: list[Lane], options: SimulationOptions, threads: int, progress: 
 
     total = sum(len(lane.lengths) for lane in lanes)
     with reporting(progress, total) as done:
+        due = 0.0
+
+        def told() -> None:
+            nonlocal due
+            if time.perf_counter() >= due:
+                done(sum(lane.over for lane in lanes))
+                due = time.perf_counter() + PAUSE
+
+        started = time.perf_counter()
         if available():
             from implicit_geom.compiled.lanes import run_lanes
 
-            return run_lanes(lanes, options, threads, lambda: done(sum(lane.taken for lane in lanes)))
-        started = time.perf_counter()
-        for lane in lanes:
-            while not lane.finished:
-                lane.step()
-            done(sum(lane.taken for lane in lanes))
-        return time.perf_counter() - started
+            wall_time = run_lanes(lanes, options, threads, told)
+        else:
+            for lane in lanes:
+                while not lane.finished:
+                    lane.step()
+                    told()
+            wall_time = time.perf_counter() - started
+        done(total)
+    return wall_time

@@ -1,19 +1,27 @@
-"""The command line: 0 for success, 1 when the work failed, 2 for bad input; errors in one line."""
+"""The command line: 0 for success, 1 when the work failed, 2 for bad input; errors in one line.
+
+Ended by a signal it is 128 and the signal's number, after what was done so far is saved: 130 for Ctrl-C, 143
+for SIGTERM. Where nobody reads the output any more (`| head`) it is 141, without a word, as with other tools.
+"""
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import traceback
 from collections.abc import Sequence
-from typing import NoReturn
+from contextlib import suppress
+from typing import NoReturn, TextIO
 
 from implicit_geom.commands import advise, bench, compare, demo, reproduce, run, sweep
 from implicit_geom.errors import SceneError
+from implicit_geom.interrupts import listening, status
 from implicit_geom.version import __version__
 from shapes.errors import ShapeError
 
 SUCCESS, FAILED, BAD_INPUT = 0, 1, 2
+NOBODY_READS = 128 + 13  # SIGPIPE
 
 
 class _Parser(argparse.ArgumentParser):
@@ -38,18 +46,50 @@ def parser() -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; the exit status."""
+    try:
+        with listening():
+            try:
+                return _command(arguments)
+            finally:
+                if sys.stdout is not None:
+                    sys.stdout.flush()
+    except KeyboardInterrupt as error:
+        return status(error)
+    except BrokenPipeError:
+        _drop(sys.stdout, sys.stderr)
+        return NOBODY_READS
+    except OSError as error:  # the output's own: a disk that is full, a terminal that is gone
+        _drop(sys.stdout)
+        with suppress(OSError):
+            print(f"implicit-geom: the output cannot be written: {error.strerror}", file=sys.stderr)
+        return FAILED
+
+
+def _command(arguments: Sequence[str] | None) -> int:
     chosen = parser().parse_args(arguments)
     try:
         return int(chosen.main(chosen))
+    except BrokenPipeError:
+        raise
     except (SceneError, ShapeError) as error:
         return _complain(chosen, error, str(error), BAD_INPUT)
     except KeyboardInterrupt as error:
-        return _complain(chosen, error, "interrupted", FAILED)
+        return _complain(chosen, error, "interrupted", status(error))
     except Exception as error:
         message = (
             str(error) if isinstance(error, OSError | RuntimeError) else f"{type(error).__name__}: {error}"
         )
         return _complain(chosen, error, message, FAILED)
+
+
+def _drop(*streams: TextIO | None) -> None:
+    """What is still in the buffers goes nowhere: Python would complain about it when it ends."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in streams:
+        if stream is not None:
+            with suppress(OSError, ValueError):
+                os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)
 
 
 def _complain(chosen: argparse.Namespace, error: BaseException, message: str, status: int) -> int:

@@ -13,8 +13,8 @@ import numpy as np
 from implicit_geom.errors import SceneError, SimulationError
 from implicit_geom.model import Model
 from implicit_geom.options import SimulationOptions, positive
-from implicit_geom.progress import Progress, reporting
-from implicit_geom.reference_run import Errors, Reference, best_run, given_run
+from implicit_geom.progress import Progress, part, reporting
+from implicit_geom.reference_run import FINER, Errors, Reference, best_run, given_run
 from implicit_geom.scene import Scene
 from implicit_geom.scenefile import scene_of
 from implicit_geom.simulate import simulate
@@ -164,23 +164,25 @@ def compare(
     chosen, left_out = chosen_steppers(scene, list(NAMED) if steppers is None else steppers, steppers is None)
     for name in ("stepper", "on_failure", "energy_guard"):  # the steppers differ in these
         options.pop(name, None)
-    h = [positive(name, options.get(name)) for name in ("duration", "step")][1]
-    with reporting(progress, len(chosen) + 1, "run") as done:
+    duration, h = (positive(name, options.get(name)) for name in ("duration", "step"))
+    steps = len(SimulationOptions(duration, h).step_lengths())
+    before = 3 * FINER * steps if reference is None else 0
+    with reporting(progress, before + len(chosen) * steps) as done:
         if reference is None:
-            against = best_run(scene, **options)
+            against = best_run(scene, **options, progress=part(done, 0, before))
         else:
             against = given_run(scene, reference)
-        done(1)
         found = []
-        for count, (name, stepper) in enumerate(chosen.items(), 2):
-            found.append(_run(scene, name, stepper, against, options))
-            done(count)
+        for first, (name, stepper) in enumerate(chosen.items()):
+            told = part(done, before + first * steps, steps)
+            found.append(_run(scene, name, stepper, against, {**options, "progress": told}))
+            told(1.0)
     return Comparison(found, against, h, left_out)
 
 
 def _run(scene: Scene, name: str, stepper: Stepper, against: Reference, options: dict[str, Any]) -> Compared:
     try:
-        run = simulate(scene, **options, stepper=stepper, on_failure="record", progress=False)
+        run = simulate(scene, **options, stepper=stepper, on_failure="record")
     except (SceneError, SimulationError) as error:  # of this stepper: the reference has taken the scene
         return Compared(name, stepper, None, None, str(error))
     return Compared(name, stepper, run, against.errors(run), run.failure)

@@ -13,23 +13,34 @@ Progress = bool | Callable[[float], object] | None
 
 @contextmanager
 def reporting(progress: Progress, total: int, unit: str = "step") -> Iterator[Callable[[int], None]]:
-    """A function to call with the number of units done; None shows a bar only on a terminal."""
+    """A function to call with the number of units done, which never go back; None: a bar on a terminal."""
     if progress is None:
         progress = sys.stderr.isatty()
     if callable(progress):
-        tell = progress
-        yield lambda done: _ignore(tell(done / total))
+        tell, most = progress, 0
+
+        def onward(done: int) -> None:
+            nonlocal most
+            most = max(most, done)
+            tell(most / total)
+
+        yield onward
     elif progress is True:
         from tqdm import tqdm
 
         with tqdm(total=total, unit=unit, file=sys.stderr) as bar:
-            yield lambda done: _ignore(bar.update(done - bar.n))
+            yield lambda done: _ignore(bar.update(max(done - bar.n, 0)))
     elif progress is False:
         yield _ignore
     else:
         raise SceneError(
             f"progress = {progress!r} must be True, False, None or a function of the fraction done"
         )
+
+
+def part(done: Callable[[int], None], first: int, count: int) -> Callable[[float], None]:
+    """The progress of one run among several: its fraction as `count` units after the `first` ones."""
+    return lambda fraction: done(first + round(fraction * count))
 
 
 def _ignore(_: object) -> None:

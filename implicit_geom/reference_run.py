@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from implicit_geom.errors import SceneError, SimulationError
+from implicit_geom.progress import Progress, part, reporting
 from implicit_geom.scene import Scene
 from implicit_geom.simulate import simulate
 from implicit_geom.sweeps.summaries import energy_scale
@@ -102,32 +104,36 @@ class Reference:
         return rows
 
 
-def best_run(scene: Scene, *, duration: float, step: float, **options: Any) -> Reference:
+def best_run(
+    scene: Scene, *, duration: float, step: float, progress: Progress = False, **options: Any
+) -> Reference:
     """The scene at step / 16 by the best stepper that takes it there, checked against step / 8.
 
     Where contacts close, open or begin to slide every stepper is of first order in the instant, so that
     the two runs may differ by much more than between events: the difference is what is known.
     """
     reasons = []
-    for stepper in STEPPERS:
-        runs = [
-            simulate(
-                scene,
-                duration=duration,
-                step=step / finer,
-                stepper=stepper,
-                on_failure="record",
-                progress=False,
-                **options,
-            )
-            for finer in (FINER, 2 * FINER)
-        ]
-        if not any(run.failed for run in runs):
-            coarse, fine = runs
-            apart = Reference(fine, "").errors(coarse)
-            words = f"{stepper} at h = {step / (2 * FINER):.6g} s"
-            return Reference(fine, words, float(apart.energy.max()), float(apart.position.max()))
-        reasons += [f"{stepper}: {run.failure}" for run in runs if run.failed][:1]
+    steps = math.ceil(duration / step)
+    with reporting(progress, 3 * FINER * steps) as done:
+        for stepper in STEPPERS:
+            runs = [
+                simulate(
+                    scene,
+                    duration=duration,
+                    step=step / finer,
+                    stepper=stepper,
+                    on_failure="record",
+                    progress=part(done, (finer - FINER) * steps, finer * steps),
+                    **options,
+                )
+                for finer in (FINER, 2 * FINER)
+            ]
+            if not any(run.failed for run in runs):
+                coarse, fine = runs
+                apart = Reference(fine, "").errors(coarse)
+                words = f"{stepper} at h = {step / (2 * FINER):.6g} s"
+                return Reference(fine, words, float(apart.energy.max()), float(apart.position.max()))
+            reasons += [f"{stepper}: {run.failure}" for run in runs if run.failed][:1]
     raise SimulationError(f"no stepper gives a reference: {'; '.join(reasons)}; give a run of your own")
 
 

@@ -14,6 +14,7 @@ from implicit_geom.compiled import available
 from implicit_geom.distance import closest
 from implicit_geom.errors import SceneError, StepFailed
 from implicit_geom.forks import paused, undisturbed
+from implicit_geom.interrupts import HELD
 from implicit_geom.model import Model, Pair, State
 from implicit_geom.options import SimulationOptions
 from implicit_geom.progress import Progress, reporting
@@ -119,7 +120,8 @@ class _March:
                     with paused():
                         done(k)
             except KeyboardInterrupt as interrupt:
-                interrupt.run = self._trajectory("interrupted")  # type: ignore[attr-defined]
+                with HELD:
+                    interrupt.run = self._trajectory("interrupted")  # type: ignore[attr-defined]
                 raise
         return self._trajectory("")
 
@@ -130,9 +132,10 @@ class _March:
         number = self.recorder.count
         state, solves, steps = self.runner.run(self.state, len(ends), number, ends)
         if len(steps):
-            self.recorder.add_arrays(solves, steps)
-            self.state = state
-            self.memory = Memory(self.solver)
+            with HELD:
+                self.recorder.add_arrays(solves, steps)
+                self.state = state
+                self.memory = Memory(self.solver)
         return len(steps)
 
     def _base(self) -> tuple[float, int]:
@@ -153,11 +156,12 @@ class _March:
         wall_time = clock.perf_counter() - started
         if attempt.reason or not attempt.solves:
             return self._fail(attempt, h, end, wall_time)
-        self.recorder.add(attempt, end, h, wall_time)
-        self.state = attempt.solves[-1].end.at_time(end)
-        if self.runner is not None:
-            self.runner.solver.widen(self.state, h)
-        self.memory = Memory(self.solver)
+        with HELD:
+            self.recorder.add(attempt, end, h, wall_time)
+            self.state = attempt.solves[-1].end.at_time(end)
+            if self.runner is not None:
+                self.runner.solver.widen(self.state, h)
+            self.memory = Memory(self.solver)
         return ""
 
     def _fail(self, attempt: Attempt, h: float, end: float, wall_time: float) -> str:

@@ -6,11 +6,8 @@ least 50 a drop. Iterations include those of attempts that were given up.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 from typing import Any
 
 import numpy as np
@@ -22,6 +19,7 @@ from implicit_geom.model import Model
 from implicit_geom.progress import reporting
 from implicit_geom.steppers.euler import EulerStepper
 from implicit_geom.steppers.solve import Solve
+from implicit_geom.sweeps.workers import processes
 
 TITLE = "random drops: unsolved steps, iterations, continuation and penetration by kind and step"
 PARAMS: dict[str, Any] = {"drops": 300, "jobs": 2}
@@ -49,10 +47,7 @@ def in_processes(work: Callable[[Any], Any], items: Iterable[Any], jobs: int) ->
     if jobs == 1:
         yield from map(work, items)
         return
-    # the matrices are small: threads inside a process only get in the other's way
-    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
-        os.environ.setdefault(name, "1")
-    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+    with processes(jobs) as pool:
         yield from pool.map(work, items)
 
 

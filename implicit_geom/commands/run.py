@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from implicit_geom.errors import SceneError, StepFailed
+from implicit_geom.interrupts import HELD, status
 from implicit_geom.options import SimulationOptions
 from implicit_geom.replay import replay
 from implicit_geom.scene import Scene
@@ -53,8 +54,9 @@ def main(chosen: argparse.Namespace) -> int:
         run = simulate(scene, **options)
     except StepFailed as failure:
         record = output.with_suffix(".failed.json")
-        failure.run.save(output)
-        failure.write(record)
+        with HELD:
+            failure.run.save(output)
+            failure.write(record)
         print(failure.run.summary())
         print(
             f"implicit-geom: {failure}; the run so far is in {output}, the step in {record}", file=sys.stderr
@@ -64,13 +66,15 @@ def main(chosen: argparse.Namespace) -> int:
         partial: Trajectory | None = getattr(interrupt, "run", None)
         if partial is None:
             raise
-        partial.save(output)
-        print(
-            f"implicit-geom: interrupted at t = {partial.time[-1]:g} s; the run so far is in {output}",
-            file=sys.stderr,
-        )
-        return 1
-    run.save(output)
+        with HELD:
+            partial.save(output)
+            print(
+                f"implicit-geom: interrupted at t = {partial.time[-1]:g} s; the run so far is in {output}",
+                file=sys.stderr,
+            )
+        return status(interrupt)
+    with HELD:
+        run.save(output)
     print(run.summary())
     print(f"saved       {output}")
     if chosen.plot:

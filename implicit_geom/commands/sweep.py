@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from implicit_geom.errors import SceneError
+from implicit_geom.interrupts import status
 from implicit_geom.options import hint
 from implicit_geom.scenefile import read_scene
 from shapes.errors import ShapeError
@@ -54,7 +55,7 @@ def main(chosen: argparse.Namespace) -> int:
             resume=chosen.resume,
             **options,
         )
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as interrupt:
         if not (output / CSV).exists():
             raise
         rows = len(Sweep.load(output))
@@ -62,7 +63,7 @@ def main(chosen: argparse.Namespace) -> int:
             f"implicit-geom: interrupted; {rows} rows are in {output / CSV}, --resume makes the others",
             file=sys.stderr,
         )
-        return 1
+        return status(interrupt)
     failed = np.flatnonzero(found.failed)
     print(f"runs        {len(found)}, {len(failed)} failed")
     for row in failed[:3]:

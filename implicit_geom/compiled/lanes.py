@@ -49,7 +49,11 @@ def run_lanes(lanes: list[Any], options: SimulationOptions, threads: int, told: 
                 started = time.perf_counter()
                 waiting = held[::-1]
                 others = [pool.submit(_run_all, waiting, memory, _nothing) for memory in own[1:]]
-                _run_all(waiting, own[0], told)
+                try:
+                    _run_all(waiting, own[0], told)
+                except BaseException:
+                    waiting.clear()  # an interrupt: no thread takes another
+                    raise
                 for other in others:
                     other.result()
                 wall_time += time.perf_counter() - started
@@ -63,6 +67,7 @@ def run_lanes(lanes: list[Any], options: SimulationOptions, threads: int, told: 
                     if lane.compiled:
                         lane.solver.widen(lane.state, h)
             wall_time += time.perf_counter() - started
+            told()
     return wall_time
 
 

@@ -82,9 +82,18 @@ class Rows:
         writer = csv.DictWriter(text, self.header)
         writer.writeheader()
         writer.writerows(_texts(row) for row in self._ordered())
-        beside = path.with_suffix(".part")
-        beside.write_text(text.getvalue(), newline="")
+        replace(path, text.getvalue())
+
+
+def replace(path: Path, text: str) -> None:
+    """Write a file; it is the old or the new one at every instant."""
+    beside = path.with_suffix(f"{path.suffix}.part")
+    try:
+        beside.write_text(text, newline="")
         os.replace(beside, path)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
 
 
 def read(path: Path) -> tuple[list[str], list[Row]]:

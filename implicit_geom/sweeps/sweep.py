@@ -17,7 +17,7 @@ from implicit_geom.progress import Progress, reporting
 from implicit_geom.scene import Scene
 from implicit_geom.scenefile import SIMULATION, scene_of, to_dict
 from implicit_geom.sweeps.grid import Point, grid
-from implicit_geom.sweeps.rows import Row, Rows, Table, as_table, read
+from implicit_geom.sweeps.rows import Row, Rows, Table, as_table, read, replace
 from implicit_geom.sweeps.summaries import columns, read_summary
 from implicit_geom.sweeps.workers import check_processes, results
 from implicit_geom.version import __version__
@@ -102,7 +102,7 @@ def sweep(
         if path is not None:
             record = {"version": __version__, "scene": to_dict(scene), "values": [p.values for p in points]}
             record |= {"options": points[0].options, "summary": labels}
-            path.with_name(RECORD).write_text(json.dumps(record, indent=1))
+            replace(path.with_name(RECORD), json.dumps(record, indent=1))
         left = [point for point, digest in zip(points, digests) if digest not in rows.found]
         processes = min(workers or os.cpu_count() or 1, max(len(left), 1))
         ended = closing(results(left, wanted, processes))

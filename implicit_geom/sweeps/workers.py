@@ -1,17 +1,28 @@
-"""The runs of a sweep in processes of this machine, one BLAS thread each."""
+"""The runs of a sweep in processes of this machine, one BLAS thread each.
+
+No worker outlives the sweep. One that ends early closes its end of a pipe, and so does the system when the
+process of the sweep ends, whatever ended it: a thread of each worker waits for that and ends the worker at
+once, also in the middle of machine code. Linux is asked to see to it as well.
+"""
 
 from __future__ import annotations
 
+import ctypes
 import multiprocessing
 import os
 import pickle
 import signal
+import sys
+import warnings
 from collections.abc import Generator, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
+from multiprocessing.connection import Connection, wait
+from threading import Thread
 from typing import Any
 
+from implicit_geom.compiled import available, disk
 from implicit_geom.errors import SceneError, SimulationError
 from implicit_geom.scenefile import read_scene
 from implicit_geom.simulate import simulate
@@ -19,13 +30,9 @@ from implicit_geom.sweeps.grid import Point
 from implicit_geom.sweeps.summaries import Summary, evaluate
 
 BLAS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
+TO_ALL = [getattr(signal, name) for name in ("SIGINT", "SIGHUP") if hasattr(signal, name)]
+DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of Linux
 Result = tuple[int, str, str, dict[str, float]]  # number of the point, status, reason, quantities
-
-_stop: Any = None  # in a worker: the event that asks it to leave its run
-
-
-class _Left(Exception):
-    """A run that was left because the sweep was interrupted."""
 
 
 def results(points: list[Point], summary: Summary, workers: int) -> Generator[Result, None, None]:
@@ -34,11 +41,10 @@ def results(points: list[Point], summary: Summary, workers: int) -> Generator[Re
         for point in points:
             yield execute(point, summary)
         return
-    context = multiprocessing.get_context("spawn")  # a fork would copy the threads of compiled code
-    stop = context.Event()
-    with _one_thread(), ProcessPoolExecutor(workers, context, _begin, (stop,)) as pool:
-        futures = [pool.submit(execute, point, summary) for point in points]
+    with processes(workers) as pool:
         try:
+            with _left_to_this_process():
+                futures = [pool.submit(execute, point, summary) for point in points]
             for future in as_completed(futures):
                 yield future.result()
         except BrokenProcessPool:
@@ -46,8 +52,22 @@ def results(points: list[Point], summary: Summary, workers: int) -> Generator[Re
                 "a process of the sweep ended unexpectedly (out of memory, or a script without "
                 'if __name__ == "__main__":); the rows so far are kept, resume to run the others'
             ) from None
+
+
+@contextmanager
+def processes(workers: int) -> Iterator[ProcessPoolExecutor]:
+    """Workers that end with the block, or with this process; at once where it is left early."""
+    if available():
+        disk.usable(make=True)  # what there is to be said about it is said here, not by every worker
+    context = multiprocessing.get_context("spawn")  # a fork would copy the threads of compiled code
+    theirs, ours = context.Pipe(duplex=False)
+    with _one_thread(), theirs, ours, ProcessPoolExecutor(workers, context, _begin, (theirs,)) as pool:
+        try:
+            yield pool
+        except BaseException:
+            ours.close()
+            raise
         finally:
-            stop.set()
             pool.shutdown(wait=True, cancel_futures=True)
 
 
@@ -64,26 +84,43 @@ def execute(point: Point, summary: Summary) -> Result:
     """One run and its quantities; whatever goes wrong with it is its status and reason."""
     try:
         scene, _ = read_scene(point.scene)
-        run = simulate(scene, **point.options, progress=False if _stop is None else _watch)
+        run = simulate(scene, **point.options, progress=False)
         status = "failed" if run.failed else "done"
         return point.number, status, run.failure, evaluate(run, summary)
-    except _Left:
-        raise
     except Exception as error:
         kind = "" if isinstance(error, ValueError | SimulationError) else f"{type(error).__name__}: "
         return point.number, "failed", " ".join(f"{kind}{error}".split()), {}
 
 
-def _begin(stop: Any) -> None:
-    """A worker leaves interrupts to the process that started it, which tells it to stop."""
-    global _stop
-    _stop = stop
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+def _begin(pipe: Connection) -> None:
+    """A worker leaves the signals of a terminal to the process that started it, and ends with it."""
+    for number in TO_ALL:
+        signal.signal(number, signal.SIG_IGN)
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(DEATH_SIGNAL, signal.SIGKILL)
+    Thread(target=_end_with, args=(pipe, parent.sentinel), daemon=True).start()
+    warnings.filterwarnings("ignore", message=disk.NOT_USED)
 
 
-def _watch(_: float) -> None:
-    if _stop.is_set():
-        raise _Left
+def _end_with(pipe: Connection, parent: int) -> None:
+    """End this process when the sweep has ended, or its process."""
+    wait([pipe, parent])
+    os._exit(1)
+
+
+@contextmanager
+def _left_to_this_process() -> Iterator[None]:
+    """Processes started within do not get what a terminal sends to all, from their first instruction on."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, TO_ALL)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _check_travels(label: str, what: Any) -> None:

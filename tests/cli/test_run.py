@@ -76,7 +76,7 @@ def test_failed_step_keeps_the_work(call, scene, failing, folder: Path, monkeypa
 
 
 def test_interrupt_keeps_the_work(call, scene, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An interrupt: status 1, one line, the run so far saved."""
+    """An interrupt: status 130, one line, the run so far saved."""
     solve = RattleStepper.step
 
     def step(self: RattleStepper, state, h: float) -> Attempt:
@@ -87,7 +87,7 @@ def test_interrupt_keeps_the_work(call, scene, folder: Path, monkeypatch: pytest
     monkeypatch.setenv("IMPLICIT_GEOM_COMPILED", "0")
     monkeypatch.setattr(RattleStepper, "step", step)
     outcome = call("run", "egg.toml", "-o", "out.h5")
-    assert outcome.status == 1
+    assert outcome.status == 130
     assert "interrupted at t = 0.1 s" in outcome.err
     assert len(Trajectory.load(folder / "out.h5").time) == 11
 

@@ -62,7 +62,7 @@ def test_interrupt_keeps_the_rows(call, file: Path, folder: Path, monkeypatch: p
 
     monkeypatch.setattr(workers, "execute", interrupted)
     outcome = call("sweep", "eggs.toml", "--workers", "1")
-    assert outcome.status == 1
+    assert outcome.status == 130
     assert "interrupted; 1 rows are in eggs/sweep.csv" in outcome.err
 
 
