@@ -1,0 +1,1 @@
+"""Cases made at random, by kind: `cases(seed, count)` gives them, `check(case)` says what is wrong."""
