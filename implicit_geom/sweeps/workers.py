@@ -61,7 +61,9 @@ def processes(workers: int) -> Iterator[ProcessPoolExecutor]:
         disk.usable(make=True)  # what there is to be said about it is said here, not by every worker
     context = multiprocessing.get_context("spawn")  # a fork would copy the threads of compiled code
     theirs, ours = context.Pipe(duplex=False)
-    with _one_thread(), theirs, ours, ProcessPoolExecutor(workers, context, _begin, (theirs,)) as pool:
+    with _left_to_this_process():  # (its semaphores are looked after by one more process)
+        pool = ProcessPoolExecutor(workers, context, _begin, (theirs,))
+    with _one_thread(), theirs, ours, pool:
         try:
             yield pool
         except BaseException:

@@ -12,8 +12,8 @@ pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="pr
 
 
 def test_nothing_is_lost_and_nothing_is_left() -> None:
-    """Six kills; `bench fuzz` makes more."""
-    found = {case: check(case) for case in cases(seed=3, count=6)}
+    """Six kills, of every kind of work, most of them in the middle of it."""
+    found = {case: check(case) for case in cases(seed=2716, count=6)}
     assert not {case: words for case, words in found.items() if words}
 
 

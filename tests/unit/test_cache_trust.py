@@ -174,3 +174,33 @@ def test_without_users_files_are_read_as_they_are(folder: Path, monkeypatch: pyt
         warnings.simplefilter("error")
         assert works(load_anew(make))
     assert make.count == 0
+
+
+SWEPT = """
+import shapes
+from implicit_geom import Scene, sweep
+if __name__ == "__main__":
+    scene = Scene(gravity=(0, 0, -9.81))
+    scene.add("ground", shapes.halfspace(normal=(0, 0, 1)), fixed=True)
+    scene.add("ball", shapes.sphere(0.1), mass=1.0, position=(0, 0, 0.1))
+    found = sweep(scene, {"friction.mu": [0.1, 0.2]}, ["steps"], duration=0.1, step=0.01, workers=2)
+    print(found.failed.any())
+"""
+
+
+def test_a_sweep_says_it_once(folder: Path, tmp_path: Path) -> None:
+    """Not in every process that it starts."""
+    folder.chmod(0o777)
+    (tmp_path / "swept.py").write_text(SWEPT)
+    root = str(Path(__file__).resolve().parents[2])
+    done = subprocess.run(
+        [sys.executable, "swept.py"],
+        env={**os.environ, "PYTHONPATH": root},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout == "False\n"
+    assert done.stderr.count(disk.NOT_USED) == 1
+    assert done.stderr.count("\n") == 2
