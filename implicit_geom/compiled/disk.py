@@ -154,5 +154,27 @@ def _faults(path: Path) -> Iterator[str]:
         seen = parent.lstat()
         if seen.st_uid not in (0, os.geteuid()):
             yield f"{path} is in {parent}, which belongs to another user"
-        elif seen.st_mode & OTHERS and not seen.st_mode & stat.S_ISVTX:
+        elif _writers(seen) and not seen.st_mode & stat.S_ISVTX:
             yield f"{path} is in {parent}, where other users may put another folder in its place"
+
+
+def _writers(seen: os.stat_result) -> bool:
+    """Whether anybody else may write to a folder; the group of a user's own name, with nobody else, is none.
+
+    (Where every user has such a group, home folders are often made with mode 0775.)
+    """
+    if not seen.st_mode & stat.S_IWGRP or seen.st_mode & stat.S_IWOTH or _root():
+        return bool(seen.st_mode & OTHERS)
+    import grp
+    import pwd
+
+    try:
+        user, group = pwd.getpwuid(os.geteuid()), grp.getgrgid(seen.st_gid)
+    except KeyError:
+        return True
+    alone = not set(group.gr_mem) - {user.pw_name}
+    return not (user.pw_gid == group.gr_gid and group.gr_name == user.pw_name and alone)
+
+
+def _root() -> bool:
+    return os.geteuid() == 0

@@ -8,10 +8,12 @@ import subprocess
 import sys
 import warnings
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from test_object_cache import NAME, Maker, load_anew, works
 
+from implicit_geom.building import Kept
 from implicit_geom.compiled import disk, objects
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "geteuid"), reason="no users here")
@@ -22,7 +24,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A cache that holds the code of one name, with no warning given yet."""
     path = tmp_path / "above" / "cache"
     monkeypatch.setenv(disk.FOLDER, str(path))
-    monkeypatch.setattr(objects, "_LOADED", {})
+    monkeypatch.setattr(objects, "_LOADED", Kept(8))
     monkeypatch.setattr(disk, "_told", set())
     objects.load(NAME, Maker())
     return path
@@ -65,8 +67,11 @@ def test_folders_are_made_for_this_user_alone(folder: Path) -> None:
         ("..", 0o775, "other users may put another folder in its place"),
     ],
 )
-def test_a_folder_that_others_may_write_to(which: str, mode: int, words: str, folder: Path) -> None:
+def test_a_folder_that_others_may_write_to(
+    which: str, mode: int, words: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Is not read, not written to and not cleaned; one warning says so, and what to do."""
+    shared_group(monkeypatch, ["somebody"])
     os.chmod(folder / which, mode)
     before = {path: path.stat().st_mtime_ns for path in folder.iterdir()}
     make = Maker()
@@ -77,6 +82,26 @@ def test_a_folder_that_others_may_write_to(which: str, mode: int, words: str, fo
     assert len(caught) == 1
     assert "set IMPLICIT_GEOM_CACHE to a folder of your own" in str(caught[0].message)
     assert {path: path.stat().st_mtime_ns for path in folder.iterdir()} == before
+
+
+def shared_group(monkeypatch: pytest.MonkeyPatch, members: list[str]) -> None:
+    """An ordinary user, in a group of the same name with these others."""
+    grp, pwd = pytest.importorskip("grp"), pytest.importorskip("pwd")
+    gid = os.getegid()
+    user, group = SimpleNamespace(pw_name="user", pw_gid=gid), SimpleNamespace(gr_name="user", gr_gid=gid)
+    group.gr_mem = members
+    monkeypatch.setattr(pwd, "getpwuid", lambda _: user)
+    monkeypatch.setattr(grp, "getgrgid", lambda _: group)
+    monkeypatch.setattr(disk, "_root", lambda: False)
+
+
+def test_a_group_of_one_above_is_good(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Home folders of mode 0775, where every user has a group alone."""
+    shared_group(monkeypatch, [])
+    os.chmod(folder.parent, 0o775)
+    make = Maker()
+    assert works(load_anew(make))
+    assert make.count == 0
 
 
 def test_a_sticky_folder_above_is_good(folder: Path) -> None:
@@ -127,7 +152,7 @@ def test_a_file_under_the_name_of_another(folder: Path) -> None:
     other.write_bytes(whole)
     assert disk.read(other.stem) is None
     make = Maker()
-    objects._LOADED.clear()
+    objects._LOADED = Kept(8)
     assert works(objects.load("another name", make))
     assert make.count == 1
 
