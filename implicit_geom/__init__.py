@@ -13,7 +13,7 @@ from implicit_geom.attribution import Attribution, attribution
 from implicit_geom.batch import Batch, simulate_batch
 from implicit_geom.comparison import Comparison, compare
 from implicit_geom.distance import distance
-from implicit_geom.errors import SceneError, SimulationError, StepFailed
+from implicit_geom.errors import SceneError, SceneNotice, SimulationError, StepFailed
 from implicit_geom.replay import replay
 from implicit_geom.scene import Scene
 from implicit_geom.scenefile import read_scene
@@ -31,6 +31,7 @@ __all__ = [
     "Comparison",
     "Scene",
     "SceneError",
+    "SceneNotice",
     "ShapeError",
     "SimulationError",
     "StepFailed",

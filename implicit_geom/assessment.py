@@ -7,7 +7,8 @@ import numpy as np
 from implicit_geom.certificate import residuals
 from implicit_geom.ledger import entries
 from implicit_geom.model import Model, State
-from implicit_geom.solves import ENTRIES, RESIDUALS, Solves
+from implicit_geom.run_log import SolveLog
+from implicit_geom.solves import ENTRIES, KNOWN, RESIDUALS, Solves
 from implicit_geom.switches import Stepper
 
 BLOCK = 20_000  # bodies times solves that are computed at once: bounds the memory, not the result
@@ -16,26 +17,24 @@ BLOCK = 20_000  # bodies times solves that are computed at once: bounds the memo
 def assess(
     model: Model,
     initial: State,
-    solves: Solves,
-    steps: np.ndarray,
+    solves: Solves | SolveLog,
+    steps: int,
     known: int = 0,
     stepper: Stepper | None = None,
 ) -> np.ndarray:
-    """A copy of `steps` with its columns complete; its first `known` rows are so already.
+    """The assessed columns of all `steps` but the first `known`, rows of `KNOWN`.
 
     A residual is the largest over a step's solves, an energy the sum over them. A step without solves,
     one that failed, keeps its NaN. Residuals are those of the laws of `stepper`, exact ones without it.
     """
-    out = steps.copy()
-    number = solves.table["step"]
-    first = int(np.searchsorted(number, known))
+    out = np.full(steps - known, np.nan, KNOWN)
+    number = (
+        solves.column("table", "step") if isinstance(solves, SolveLog) else solves.table["step"]
+    ) - known
+    first = int(np.searchsorted(number, 0))
     if first == len(solves):
         return out
-    solved = np.unique(number[first:])
-    for name in RESIDUALS:
-        out[name][solved] = 0.0
-    for name in ENTRIES:
-        out[f"{name}_energy"][solved] = 0.0
+    out[np.unique(number[first:])] = 0.0
     size = max(1, BLOCK // len(initial.x))
     for begin in range(first, len(solves), size):
         end = min(begin + size, len(solves))

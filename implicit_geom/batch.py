@@ -19,6 +19,7 @@ from implicit_geom import rotation
 from implicit_geom.errors import SceneError, SimulationError
 from implicit_geom.forks import undisturbed
 from implicit_geom.model import Model, State
+from implicit_geom.notices import friction_missing
 from implicit_geom.options import SimulationOptions
 from implicit_geom.progress import Progress, reporting
 from implicit_geom.scene import Scene
@@ -32,6 +33,9 @@ from shapes.lazy import cached_property
 
 PAUSE = 0.1  # s between two reports of progress: counting thousands of scenes takes time
 
+NAMED = 3  # failures that `summary` names
+FREE = 1e-9  # relative: a change of velocity this close to that of free flight is free flight's
+
 
 class Batch:
     """Many runs as one set of arrays: `batch["egg"].position` is (scenes, T+1, dim).
@@ -40,12 +44,20 @@ class Batch:
     failures  the reasons, by scene
     solved    (scenes,) steps that were taken outside the compiled code
     wall_time time that all steps took, without the set-up, s
+    total_time  of the whole call of `simulate_batch` by the wall clock, set-up included, s
+    notices   what was said of the scene, see `implicit_geom.notices`
     """
 
     def __init__(
-        self, scenes: list[Scene], options: SimulationOptions, lanes: list[Lane], wall_time: float
+        self,
+        scenes: list[Scene],
+        options: SimulationOptions,
+        lanes: list[Lane],
+        wall_time: float,
+        total_time: float,
     ) -> None:
-        self.scenes, self.options, self.wall_time = scenes, options, wall_time
+        self.scenes, self.options, self.wall_time, self.total_time = scenes, options, wall_time, total_time
+        self.notices: list[str] = []
         count = len(options.step_lengths())
         self.time = np.minimum(np.arange(count + 1) * options.step, options.duration)
         self.failures = {i: lane.failure for i, lane in enumerate(lanes) if lane.failure}
@@ -55,6 +67,31 @@ class Batch:
 
     def __len__(self) -> int:
         return len(self.scenes)
+
+    def __repr__(self) -> str:
+        return (
+            f"<Batch of {len(self)} rows, {len(self.failures)} failed: {self._counts()}, {self._seconds()}>"
+        )
+
+    def summary(self) -> str:
+        """A few lines of text: rows, steps, failures, time taken."""
+        lines = [
+            f"rows        {len(self)}, {len(self.failures)} failed",
+            f"steps       {self._counts()}",
+            f"stepper     {self.options.stepper}",
+            f"wall time   {self._seconds()}",
+            *(f"notice      {text}" for text in self.notices),
+            *(f"FAILED      row {i}: {text}" for i, text in list(self.failures.items())[:NAMED]),
+        ]
+        more = len(self.failures) - NAMED
+        return "\n".join([*lines, f"FAILED      {more} more, see batch.failures"] if more > 0 else lines)
+
+    def _counts(self) -> str:
+        each, left = len(self.time) - 1, int(self.solved.sum())
+        return f"{each} steps a row, {left} of {each * len(self)} left machine code"
+
+    def _seconds(self) -> str:
+        return f"{self.total_time:.3g} s in all, {self.wall_time:.3g} s for the steps"
 
     @property
     def names(self) -> list[str]:
@@ -123,6 +160,7 @@ def simulate_batch(
     options = SimulationOptions(duration, step, stepper, friction_residual, tolerance, "record", energy_guard)
     if threads is not None and (not isinstance(threads, int) or isinstance(threads, bool) or threads < 1):
         raise SceneError(f"threads = {threads!r} must be a whole number above zero")
+    started = time.perf_counter()
     scenes = variants(scene, values)
     lanes: list[Lane] = []
     shared: dict[str, np.ndarray] = {}
@@ -132,7 +170,24 @@ def simulate_batch(
         except SceneError as error:
             raise SceneError(f"values, row {i}: {error}") from None
     wall_time = _run(lanes, options, threads or os.cpu_count() or 1, progress)
-    return Batch(scenes, options, lanes, wall_time)
+    batch = Batch(scenes, options, lanes, wall_time, time.perf_counter() - started)
+    said = scene.friction_given or any(path.startswith("friction.") for path in values)
+    if not said and _touched(lanes, options.step):
+        batch.notices = [friction_missing(scene)]
+    return batch
+
+
+def _touched(lanes: list[Lane], h: float) -> bool:
+    """Whether any contact has closed: a body that nothing touches gains h times its load in each step."""
+    for lane in lanes:
+        model, done = lane.model, slice(0, min(lane.taken, lane.full) + 1)
+        for b in model.moving.tolist():
+            v = lane.shared["v"][lane.number, done, b]
+            free = h * model.loads(0.0)[b, : model.dim] / model.mass[b]
+            gained = np.linalg.norm(np.diff(v, axis=0) - free, axis=1)
+            if np.any(gained > FREE * (np.linalg.norm(v[1:], axis=1) + np.linalg.norm(free))):
+                return True
+    return False
 
 
 @dataclass

@@ -10,12 +10,13 @@ import argparse
 import os
 import sys
 import traceback
-from collections.abc import Sequence
-from contextlib import suppress
-from typing import NoReturn, TextIO
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any, NoReturn, TextIO
 
 from implicit_geom.commands import advise, bench, compare, demo, reproduce, run, sweep
-from implicit_geom.errors import SceneError
+from implicit_geom.errors import SceneError, SceneNotice
 from implicit_geom.interrupts import listening, status
 from implicit_geom.version import __version__
 from shapes.errors import ShapeError
@@ -68,7 +69,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _command(arguments: Sequence[str] | None) -> int:
     chosen = parser().parse_args(arguments)
     try:
-        return int(chosen.main(chosen))
+        with _notices_as_lines():
+            return int(chosen.main(chosen))
     except BrokenPipeError:
         raise
     except (SceneError, ShapeError) as error:
@@ -90,6 +92,25 @@ def _drop(*streams: TextIO | None) -> None:
             with suppress(OSError, ValueError):
                 os.dup2(nowhere, stream.fileno())
     os.close(nowhere)
+
+
+@contextmanager
+def _notices_as_lines() -> Iterator[None]:
+    """A `SceneNotice` is one plain line on standard error, once; other warnings stay what they are."""
+    told: set[str] = set()
+    with warnings.catch_warnings():
+        shown = warnings.showwarning
+
+        def show(message: Warning | str, category: type[Warning], *where: Any) -> None:
+            if not issubclass(category, SceneNotice):
+                shown(message, category, *where)
+            elif str(message) not in told:
+                told.add(str(message))
+                print(f"implicit-geom: notice: {message}", file=sys.stderr)
+
+        warnings.showwarning = show  # type: ignore[assignment]
+        warnings.simplefilter("always", SceneNotice)
+        yield
 
 
 def _complain(chosen: argparse.Namespace, error: BaseException, message: str, status: int) -> int:

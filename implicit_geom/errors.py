@@ -11,6 +11,10 @@ class SceneError(ValueError):
     """Bad input: the message names the field, its value and what would be right."""
 
 
+class SceneNotice(UserWarning):
+    """Something about a scene that its author may not have meant; given once a scene."""
+
+
 class SimulationError(RuntimeError):
     """The work could not be done."""
 

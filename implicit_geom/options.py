@@ -30,6 +30,7 @@ class SimulationOptions:
     steppers take neither it nor `friction_residual`.
     `friction_tolerance`, where larger than `tolerance`, is that of the friction law alone, in steps of many
     contacts: those of a pile at the edge of slip. Momentum, gaps and normal impulses keep to `tolerance`.
+    `record` = n keeps every n-th step and the last one.
     `stepper` is a name, or a `Stepper` (or its fields) where no name stands for the same.
     """
 
@@ -41,6 +42,7 @@ class SimulationOptions:
     on_failure: str = "raise"
     energy_guard: float = 1e-2
     friction_tolerance: float = 1e-10
+    record: int = 1
 
     def __post_init__(self) -> None:
         for name in ("duration", "step", "tolerance", "energy_guard", "friction_tolerance"):
@@ -64,6 +66,11 @@ class SimulationOptions:
         object.__setattr__(self, "stepper", _stepper(self.stepper))
         choice("friction_residual", self.friction_residual, FORMS)
         choice("on_failure", self.on_failure, ON_FAILURE)
+        if isinstance(self.record, bool) or not isinstance(self.record, int | np.integer) or self.record < 1:
+            raise SceneError(
+                f"record = {self.record!r} must be a whole number above zero: 10 keeps every tenth step"
+            )
+        object.__setattr__(self, "record", int(self.record))
 
     def as_dict(self) -> dict[str, Any]:
         """The options by name, as in the [simulation] table of a scene file."""

@@ -69,6 +69,8 @@ class Scene:
         self._default_friction = Friction()
         self._pair_friction: dict[frozenset[str], dict[str, Any]] = {}
         self._applied: dict[str, tuple[Applied, Applied]] = {}
+        self.friction_given = False  # whether `friction` was called
+        self.told: set[str] = set()  # notices that were given, see `implicit_geom.notices`
 
     def add(
         self,
@@ -143,6 +145,7 @@ class Scene:
         values = {k: _friction_value(label, k, v, self.dim) for k, v in given.items() if v is not None}
         if not pair:
             self._default_friction = replace(self._default_friction, **values)
+            self.friction_given = True
             return
         if len(pair) != 2 or pair[0] == pair[1]:
             raise SceneError(f"{label}: name two different bodies, or none for every pair")
@@ -151,6 +154,7 @@ class Scene:
         if frame is not None and frame not in pair:
             raise SceneError(f"{label}.frame = {frame!r} must be {pair[0]!r} or {pair[1]!r}")
         self._pair_friction.setdefault(frozenset(pair), {}).update(values)
+        self.friction_given = True
 
     def applied(self, name: str, *, force: Applied | None = None, torque: Applied | None = None) -> None:
         """Apply a force (N, world axes, at the centre of mass) and a torque (N m), constant or of time."""

@@ -7,7 +7,7 @@ dim, gravity
 [[friction.pairs]]   bodies = [A, B] and any of the above
 [applied.NAME]       force, torque
 [simulation]         duration, step, stepper, friction_residual, tolerance, on_failure, energy_guard,
-                     friction_tolerance
+                     friction_tolerance, record
 """
 
 from __future__ import annotations
@@ -126,7 +126,8 @@ def _scene(data: dict[str, Any]) -> tuple[Scene, dict[str, Any]]:
     friction = dict(_table(data, "friction"))
     pairs = friction.pop("pairs", [])
     _known(friction, FRICTION_FIELDS, "friction", ("pairs",))
-    scene.friction(**friction)
+    if friction:
+        scene.friction(**friction)
     if "frame" in friction:
         scene.require(friction["frame"], "friction.frame")
     if not isinstance(pairs, list):

@@ -10,18 +10,24 @@ from typing import Any
 import numpy as np
 
 from implicit_geom.approximate.stepper import ApproximateStepper
+from implicit_geom.calls import Call
 from implicit_geom.compiled import available
+from implicit_geom.compiled.suited import unsuited
 from implicit_geom.distance import closest
 from implicit_geom.errors import SceneError, StepFailed
 from implicit_geom.forks import paused, undisturbed
 from implicit_geom.interrupts import HELD
 from implicit_geom.model import Model, Pair, State
+from implicit_geom.notices import friction_missing
 from implicit_geom.options import SimulationOptions
 from implicit_geom.progress import Progress, reporting
+from implicit_geom.reasons import SHORTER
+from implicit_geom.recorder import Recorder
 from implicit_geom.replay import replay_record
+from implicit_geom.run_log import SolveLog, StepLog
 from implicit_geom.scene import Scene
 from implicit_geom.solver_state import Memory, restore
-from implicit_geom.solves import STEP, Recorder, Solves
+from implicit_geom.solves import Solves
 from implicit_geom.steppers import AnyStepper, make_stepper
 from implicit_geom.steppers.solve import Attempt
 from implicit_geom.switches import Stepper
@@ -42,6 +48,7 @@ def simulate(
     on_failure: str = "raise",
     energy_guard: float = 1e-2,
     friction_tolerance: float = 1e-10,
+    record: int = 1,
     progress: Progress = None,
     resume: Trajectory | None = None,
 ) -> Trajectory:
@@ -52,27 +59,32 @@ def simulate(
     (the scene may then be None, unless its loads are functions).
     A step that cannot be solved raises StepFailed, which carries the run so far; with
     on_failure="record" the run so far is returned, its last row in `steps` marked "failed".
+    With record=n every n-th step and the last one are kept, for long runs: arrays over time, `steps` and
+    `contacts` have these rows only, while `ledger`, residuals, `max_penetration` and `summary()` account for
+    all steps (which are therefore assessed at once, at some ten microseconds each).
+    Where bodies touch and `scene.friction` was never called, a SceneNotice says so, once a scene.
     An interrupted run is attached to the KeyboardInterrupt as `run`.
     """
+    started = clock.perf_counter()
     options = SimulationOptions(
-        duration, step, stepper, friction_residual, tolerance, on_failure, energy_guard, friction_tolerance
+        duration,
+        step,
+        stepper,
+        friction_residual,
+        tolerance,
+        on_failure,
+        energy_guard,
+        friction_tolerance,
+        record,
     )
     scene = _scene(scene, resume)
     model = Model(scene, options.friction_residual)
     solver = make_stepper(model, options)
     if resume is None:
-        state = model.initial_state()
-        recorder = Recorder(model, Solves.empty(state), np.zeros(0, STEP))
-        check_overlap(solver, state)
+        check_overlap(solver, model.initial_state())
     else:
-        state = resume.final
-        # residuals and energies of the first part are those of its own scene and stepper
-        same = scene is resume.scene and options.stepper == resume.options.stepper
-        earlier = resume.taken if same else resume.steps
-        recorder = Recorder(model, resume.solves, earlier[earlier["status"] != "failed"])
         restore(solver, resume.memory)
-    march = _March(scene, model, solver, options, recorder, state, resume)
-    return march.run(progress)
+    return _March(scene, model, solver, options, resume, started).run(progress)
 
 
 class _March:
@@ -84,25 +96,38 @@ class _March:
         model: Model,
         solver: AnyStepper,
         options: SimulationOptions,
-        recorder: Recorder,
-        state: State,
         resume: Trajectory | None,
+        started: float,
     ) -> None:
         self.scene, self.model, self.solver, self.options = scene, model, solver, options
-        self.recorder = recorder
-        self.initial = state if resume is None else resume.initial
-        self.state = state
-        self.runner = _runner(model, solver, options)
-        if self.runner is not None and resume is None:
-            self.runner.solver.widen(state, options.step)
-        self.memory = Memory(solver)
-        self.assessed = 0 if resume is None else min(resume.assessed, len(recorder.steps))
+        self.state = model.initial_state() if resume is None else resume.final
+        self.initial = self.state if resume is None else resume.initial
+        self.calls = [] if resume is None else list(resume.calls)
         self.elapsed = 0.0 if resume is None else float(resume.time[-1] - resume.time[0])
+        self.base, self.equal = (self.state.time, 0) if resume is None else resume.clock(options.step)
+        taken = sum(call.steps for call in self.calls)
+        self.call = Call(str(options.stepper), taken + 1)
+        self.recorder = Recorder(
+            model,
+            self.call,
+            SolveLog(Solves.empty(self.state)) if resume is None else resume.log,
+            StepLog() if resume is None else _earlier(resume, scene, options),
+            taken=taken,
+            every=options.record,
+            start=self.state,
+            stepper=options.switches,
+            reopen=resume is not None and resume.options.record == options.record,
+        )
+        self.runner, self.unsuited = _runner(model, solver, options)
+        if self.runner is not None and resume is None:
+            self.runner.solver.widen(self.state, options.step)
+        self.memory = Memory(solver)
+        self.started = started
 
     def run(self, progress: Progress) -> Trajectory:
         lengths = self.options.step_lengths()
         # times are multiples of the step, not sums of steps
-        base, count = self._base()
+        base, count = self.base, self.equal
         full = int(np.sum(lengths == self.options.step))
         ends = base + (count + np.arange(1, len(lengths) + 1)) * self.options.step
         ends[full:] = base + (count + full) * self.options.step + np.cumsum(lengths[full:])
@@ -134,22 +159,27 @@ class _March:
         if len(steps):
             with HELD:
                 self.recorder.add_arrays(solves, steps)
+                self._count(self.options.step, float(ends[len(steps) - 1]), len(steps))
                 self.state = state
                 self.memory = Memory(self.solver)
+            self._touched(bool(np.any(solves.contacts["p_n"] > 0)))
         return len(steps)
 
-    def _base(self) -> tuple[float, int]:
-        """Where the count of equal steps starts, and how many of them are already taken."""
-        steps = self.recorder.steps
-        shorter = np.flatnonzero(steps["step"] != self.options.step)
-        if shorter.size == 0:
-            return self.initial.time, len(steps)
-        return float(steps["time"][shorter[-1]]), len(steps) - 1 - int(shorter[-1])
+    def _count(self, h: float, end: float, steps: int = 1) -> None:
+        """Equal steps are counted; a shorter one starts the count anew."""
+        self.base, self.equal = (self.base, self.equal + steps) if h == self.options.step else (end, 0)
+
+    def _touched(self, touching: bool) -> None:
+        """Bodies that touch without a word on their friction."""
+        if touching and not self.call.notices and (notice := friction_missing(self.scene)):
+            self.call.notices.append(notice)
 
     def _step(self, h: float, end: float) -> str:
         """Take one step; the reason where it failed and failures are to be recorded."""
         self.memory = Memory(self.solver)
+        left = self.unsuited
         if self.runner is not None:
+            left = self.runner.why if h == self.options.step else SHORTER
             self.runner.left()
         started = clock.perf_counter()
         attempt = self.solver.step(self.state, h)
@@ -157,17 +187,19 @@ class _March:
         if attempt.reason or not attempt.solves:
             return self._fail(attempt, h, end, wall_time)
         with HELD:
-            self.recorder.add(attempt, end, h, wall_time)
+            self.recorder.add(attempt, end, h, wall_time, left)
+            self._count(h, end)
             self.state = attempt.solves[-1].end.at_time(end)
             if self.runner is not None:
                 self.runner.solver.widen(self.state, h)
             self.memory = Memory(self.solver)
+        self._touched(any(c.p_n > 0 for solve in attempt.solves for c in solve.contacts))
         return ""
 
     def _fail(self, attempt: Attempt, h: float, end: float, wall_time: float) -> str:
         reason = attempt.reason or "the stepper gave no solution"
         iterations = sum(len(history) for history in attempt.history)
-        self.recorder.add_failed(end, h, iterations, wall_time)
+        self.recorder.add_failed(end, h, iterations, wall_time, reason)
         message = f"step at t = {self.state.time:.9g} s failed: {reason}"
         if self.options.on_failure == "record":
             return message
@@ -190,18 +222,37 @@ class _March:
         total = self.elapsed + self.options.duration
         options = SimulationOptions(**{**self.options.as_dict(), "duration": total})
         memory = self.memory.plain()
-        return Trajectory(
-            self.scene, options, self.initial, solves, steps, memory, failure, assessed=self.assessed
-        )
+        self.call.clock = [self.base, self.equal]
+        self.call.total_time = clock.perf_counter() - self.started
+        calls = [*self.calls, self.call]
+        return Trajectory(self.scene, options, self.initial, solves, steps, memory, failure, calls=calls)
 
 
-def _runner(model: Model, solver: AnyStepper, options: SimulationOptions) -> Any:
-    """The compiled march, where it can be had and suits the scene."""
-    if not available():
-        return None
-    from implicit_geom.compiled.runner import Runner, suits
+def _earlier(resume: Trajectory, scene: Scene, options: SimulationOptions) -> StepLog:
+    """The steps of the run to be continued, without one that failed.
 
-    return Runner(model, solver, options) if suits(model, options) else None
+    Residuals and energies are those of its own scene and stepper, and of all its steps: they are computed
+    before anything changes.
+    """
+    same = scene is resume.scene and options.stepper == resume.options.stepper
+    if not same or options.record > 1:
+        resume.assess()
+    log = resume.taken.copy()
+    if len(log) and log["status"][-1] == "failed":
+        log.pop()
+    return log
+
+
+def _runner(model: Model, solver: AnyStepper, options: SimulationOptions) -> tuple[Any, str]:
+    """The compiled march, where it can be had and suits the scene; otherwise why there is none."""
+    reason = unsuited(model, options)
+    if not reason and not available():
+        reason = "not compiled: switched off, or llvmlite is missing"
+    if reason:
+        return None, reason
+    from implicit_geom.compiled.runner import Runner
+
+    return Runner(model, solver, options), ""
 
 
 def _scene(scene: Scene | None, resume: Trajectory | None) -> Scene:

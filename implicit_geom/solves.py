@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from implicit_geom.model import Model, State
-from implicit_geom.steppers.solve import Attempt, ContactRecord, Solve
+from implicit_geom.steppers.solve import ContactRecord, Solve
 
 PARTS = ("x", "q", "v", "w")  # of a state
 ENTRIES = ("work", "friction", "impact", "remainder")  # of `implicit_geom.ledger`, J
@@ -16,7 +16,7 @@ STATUSES = ("converged", "continued", "substepped", "failed")
 # residuals of `implicit_geom.certificate`, by name; `residual` is the solver's own, dimensionless
 RESIDUALS = ("dynamics", "gap", "complementarity", "friction")
 ASSESSED = (*RESIDUALS, *(f"{name}_energy" for name in ENTRIES))  # columns that follow from a step's solves
-BLOCK = 4096  # solves that are kept as objects, before they become arrays
+BLOCK = 4096  # solves that are packed together
 UNKNOWN = (np.nan,) * len(ASSESSED)
 
 SOLVE = np.dtype(
@@ -43,8 +43,12 @@ STEP = np.dtype(
         ("residual", "f8"),
         *[(name, "f8") for name in ASSESSED],
         ("wall_time", "f8"),
+        ("reason", "U72"),  # why it was not an ordinary step of compiled code, see `implicit_geom.reasons`
     ]
 )
+# the columns that follow from a step's solves, and the others
+KNOWN = np.dtype([(name, "f8") for name in ASSESSED])
+PLAIN = np.dtype([(name, STEP[name]) for name in STEP.names or () if name not in ASSESSED])
 
 
 def contact_dtype(dim: int) -> np.dtype:
@@ -129,68 +133,3 @@ def _contact(model: Model, solve: int, c: ContactRecord) -> tuple[Any, ...]:
     vectors = (c.point, c.normal, c.tangent, c.binormal, end, *gap_at)
     numbers = (c.gap, c.start_gap, c.bounce, c.p_n, *c.p_f, *c.slip)
     return (*whole, c.impact, c.lagged, c.slid, *vectors, *numbers)
-
-
-class Recorder:
-    """Collects solves and steps, after those of an earlier run where one is continued.
-
-    Residuals and energies of the steps stay NaN: `implicit_geom.assessment` completes them.
-    """
-
-    def __init__(self, model: Model, solves: Solves, steps: np.ndarray) -> None:
-        self.model = model
-        self.solves, self.steps = solves, steps
-        self._solves: list[Solve] = []
-        self._numbers: list[int] = []
-        self._steps: list[tuple[Any, ...]] = []
-        self._done: list[tuple[Solves, np.ndarray]] = [(solves, steps)]
-
-    @property
-    def count(self) -> int:
-        """Steps recorded so far."""
-        return sum(len(steps) for _, steps in self._done) + len(self._steps)
-
-    def add_arrays(self, solves: Solves, steps: np.ndarray) -> None:
-        """Steps that are arrays already."""
-        self._flush()
-        self._done.append((solves, steps))
-
-    def _flush(self) -> None:
-        if self._steps:
-            solves = solves_of(self.model, self._solves, self._numbers)
-            self._done.append((solves, np.array(self._steps, STEP)))
-            self._solves, self._numbers, self._steps = [], [], []
-
-    def add(self, attempt: Attempt, time: float, h: float, wall_time: float) -> None:
-        """A step that ended at `time`."""
-        solves = attempt.solves
-        self._numbers += [self.count] * len(solves)
-        self._solves += solves
-        touching = {(c.pair, c.feature) for s in solves for c in s.contacts}
-        status = "continued" if any(s.status == "continued" for s in solves) else "converged"
-        if len(solves) > 1 and attempt.form != "rattle-4":
-            status = "substepped"
-        iterations, residual = sum(s.iterations for s in solves), max(s.residual for s in solves)
-        how = (iterations, status, attempt.form, attempt.guard, len(solves), len(touching), residual)
-        self._steps.append((time, h, *how, *UNKNOWN, wall_time))
-        if len(self._solves) >= BLOCK:
-            self._flush()
-
-    def add_failed(self, time: float, h: float, iterations: int, wall_time: float) -> None:
-        """The step that ended the run."""
-        self._steps.append((time, h, iterations, "failed", "", "none", 0, 0, np.nan, *UNKNOWN, wall_time))
-
-    def finish(self) -> tuple[Solves, np.ndarray]:
-        """Everything recorded, the earlier run's part first."""
-        self._flush()
-        before = np.cumsum([0, *(len(solves) for solves, _ in self._done)])
-        columns: dict[str, list[np.ndarray]] = {n: [] for n in ("table", *PARTS, "half", "contacts")}
-        for first, (solves, _) in zip(before, self._done, strict=False):
-            for name, parts in columns.items():
-                parts.append(getattr(solves, name))
-            if first:
-                columns["contacts"][-1] = solves.contacts.copy()
-                columns["contacts"][-1]["solve"] += first
-        together = Solves(**{name: np.concatenate(parts) for name, parts in columns.items()})
-        self._done = [(together, np.concatenate([steps for _, steps in self._done]))]
-        return self._done[0]

@@ -26,6 +26,7 @@ from typing import Any
 import h5py
 import numpy as np
 
+from implicit_geom.calls import Call
 from implicit_geom.errors import SceneError
 from implicit_geom.model import State
 from implicit_geom.options import SimulationOptions
@@ -36,6 +37,7 @@ from implicit_geom.version import __version__
 
 FORMAT = "implicit-geom run"
 FORMAT_VERSION = 4
+LATER = ("reason",)  # columns that files of this format may lack
 
 
 def save(run: Trajectory, path: Path) -> None:
@@ -91,6 +93,7 @@ def _write(run: Trajectory, file: h5py.File) -> None:
         "scene": to_dict(run.scene),
         "options": run.options.as_dict(),
         "memory": run.memory,
+        "calls": [call.as_dict() for call in run.calls],
     }
     file.attrs["format"] = FORMAT
     file.attrs["format_version"] = FORMAT_VERSION
@@ -101,9 +104,9 @@ def _write(run: Trajectory, file: h5py.File) -> None:
     initial = file.create_group("initial")
     initial.attrs["time"] = run.initial.time
     _put(initial, {part: getattr(run.initial, part) for part in PARTS})
-    _put(file.create_group("solves"), {part: getattr(run.solves, part) for part in PARTS})
-    _put(file["solves"], {"half": run.solves.half, **_columns(run.solves.table)})
-    _put(file.create_group("contacts"), _columns(run.solves.contacts))
+    _put(file.create_group("solves"), {part: getattr(run.log, part) for part in PARTS})
+    _put(file["solves"], {"half": run.log.half, **_columns(run.log.table)})
+    _put(file.create_group("contacts"), _columns(run.log.contacts))
     _put(file.create_group("steps"), _columns(run.steps))
     states = run.states
     motion = file.create_group("motion")
@@ -126,7 +129,10 @@ def _read(file: h5py.File) -> Trajectory:
     options = SimulationOptions(**texts["options"])
     steps = _table(file["steps"], STEP)
     failure = str(file.attrs["failure"])
-    return Trajectory(scene, options, initial, solves, steps, texts["memory"], failure, assessed=len(steps))
+    calls = [Call(**call) for call in json.loads(file["calls"][()])] if "calls" in file else None
+    return Trajectory(
+        scene, options, initial, solves, steps, texts["memory"], failure, assessed=len(steps), calls=calls
+    )
 
 
 def versions() -> dict[str, str]:
@@ -149,7 +155,8 @@ def _put(group: h5py.Group, arrays: dict[str, np.ndarray]) -> None:
 
 def _table(group: h5py.Group, dtype: np.dtype) -> np.ndarray:
     names = dtype.names or ()
-    columns = {name: group[name][()] for name in names}
+    # (a column that an earlier version did not write stays empty)
+    columns = {name: group[name][()] for name in names if name in group or name not in LATER}
     table = np.zeros(len(columns[names[0]]), dtype)
     for name, column in columns.items():
         table[name] = np.char.decode(column, "utf-8") if column.dtype.kind == "S" else column

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,13 +11,18 @@ import numpy as np
 
 from implicit_geom import rotation
 from implicit_geom.assessment import assess
+from implicit_geom.calls import Call, of_steps
 from implicit_geom.contacts import contact_table
 from implicit_geom.errors import SceneError
 from implicit_geom.model import Model, State
 from implicit_geom.options import SimulationOptions
+from implicit_geom.report import summary
+from implicit_geom.run_log import SolveLog, StepLog, fields
 from implicit_geom.scene import Scene
-from implicit_geom.solves import ASSESSED, ENTRIES, STATUSES, Solves
+from implicit_geom.solves import ENTRIES, PARTS, PLAIN, Solves
 from shapes.lazy import cached_property
+
+ROWS = 1 << 16  # rows for which an energy is computed at once
 
 
 @dataclass(frozen=True)
@@ -33,7 +39,8 @@ class Trajectory:
     """A run: `run.time`, `run["egg"].position`, `run.energy`, `run.contacts`, `run.steps`, `run.solves`.
 
     Arrays over time have T+1 rows, the first being the start. `failed` and `failure` say whether
-    and why a run with on_failure="record" ended early; its last good state is the last row.
+    and why a run with on_failure="record" ended early; its last good state is the last row. `calls` has an
+    account of each call of `simulate` that made the run (`implicit_geom.calls`).
     """
 
     def __init__(
@@ -41,19 +48,22 @@ class Trajectory:
         scene: Scene,
         options: SimulationOptions,
         initial: State,
-        solves: Solves,
-        steps: np.ndarray,
+        solves: Solves | SolveLog,
+        steps: np.ndarray | StepLog,
         memory: dict[str, Any],
         failure: str = "",
         *,
         assessed: int = 0,
+        calls: list[Call] | None = None,
     ) -> None:
         self.scene = scene
         self.options = options
         self.initial = initial
-        self.solves = solves
-        self.taken = steps  # `steps`, in which only the first `assessed` rows need be complete
-        self.assessed = assessed
+        self.log = SolveLog.of(solves)  # `solves`, packed
+        # `steps`, of which only the first rows need be complete: the first `assessed` of an array
+        self.taken = StepLog.of(steps, assessed)
+        self.calls = [of_steps(str(options.stepper), self.taken)] if calls is None else calls
+        self._motions: dict[str, BodyMotion] = {}
         self.memory = memory  # the solver's state at the end, see `implicit_geom.solver_state`
         self.failure = failure
 
@@ -68,74 +78,119 @@ class Trajectory:
         return list(self.scene.bodies)
 
     @property
+    def solves(self) -> Solves:
+        """Every accepted solve as arrays; of a long run they are unpacked anew each time: keep the result."""
+        return self.log.solves()
+
+    @cached_property
     def steps(self) -> np.ndarray:
         """Structured array, one row per step: how it was solved, its residuals and energies.
 
         Residuals (`implicit_geom.certificate`) and energies (`implicit_geom.ledger`) are computed when this
-        is first read, for all steps at once.
+        is first read, for all steps at once. `reason` says why a step was not an ordinary one
+        (`implicit_geom.reasons`). Of a run with record=n a row is that of every n-th step; its residuals are
+        the largest, its energies and its wall time the sums over the n steps.
         """
-        if self.assessed < len(self.taken):
+        self.assess()
+        return self.taken.rows()
+
+    def assess(self) -> None:
+        """Compute the residuals and energies that are not known yet."""
+        known = self.taken.assessed
+        if known < len(self.taken):
             model = Model(self.scene, self.options.friction_residual)
             stepper = self.options.switches
-            self.taken = assess(model, self.initial, self.solves, self.taken, self.assessed, stepper)
-            self.assessed = len(self.taken)
-        return self.taken
+            found = assess(model, self.initial, self.log, len(self.taken), known, stepper)
+            self.taken.assess(found)
 
     @cached_property
     def good_steps(self) -> np.ndarray:
         """The rows of `steps` that were solved, without the columns that reading `steps` computes."""
-        kept = [name for name in self.taken.dtype.names or () if name not in ASSESSED]
-        return self.taken[kept][self.taken["status"] != "failed"]
+        return fields(self.taken.rows(), PLAIN)[self._good]
+
+    @cached_property
+    def _good(self) -> slice:
+        """The steps that were solved: all, or all but the last."""
+        count = len(self.taken)
+        return slice(count - int(count > 0 and self.taken.last("status") == "failed"))
 
     @cached_property
     def time(self) -> np.ndarray:
         """(T+1,) s."""
-        return np.concatenate([[self.initial.time], self.good_steps["time"]])
+        return np.concatenate([[self.initial.time], self.taken["time"][self._good]])
+
+    @property
+    def _ends(self) -> np.ndarray:
+        """The number of the last solve of every step."""
+        steps = np.arange(len(self.time) - 1)
+        return np.searchsorted(self.log.column("table", "step"), steps, side="right") - 1
 
     @cached_property
     def states(self) -> State:
         """All states stacked, (T+1, B, ...); `time` is that of the last one."""
-        ends = np.searchsorted(self.solves.table["step"], np.arange(len(self.good_steps)), side="right") - 1
+        ends = self._ends
         parts = [
-            np.concatenate([getattr(self.initial, part)[None], getattr(self.solves, part)[ends]])
-            for part in ("x", "q", "v", "w")
+            np.concatenate([getattr(self.initial, part)[None], getattr(self.log, part)[ends]])
+            for part in PARTS
         ]
         return State(float(self.time[-1]), *parts)
 
     def __getitem__(self, name: str) -> BodyMotion:
         self.scene.require(name, "run")
-        i, s = self.names.index(name), self.states
-        w = s.w[:, i] if self.scene.dim == 3 else s.w[:, i, 0]
-        return BodyMotion(s.x[:, i], s.q[:, i], s.v[:, i], w)
+        if name not in self._motions:
+            i, ends = self.names.index(name), self._ends
+            x, q, v, w = (
+                np.concatenate([getattr(self.initial, part)[i : i + 1], self.log.ends(part, ends, i)])
+                for part in PARTS
+            )
+            self._motions[name] = BodyMotion(x, q, v, w if self.scene.dim == 3 else w[:, 0])
+        return self._motions[name]
 
     @property
     def final(self) -> State:
         """The last good state."""
-        s = self.states
-        return State(s.time, s.x[-1], s.q[-1], s.v[-1], s.w[-1])
+        if not len(self.log):
+            return self.initial
+        return self.log.end(len(self.log) - 1).at_time(float(self.time[-1]))
+
+    def clock(self, step: float) -> tuple[float, int]:
+        """Where the count of steps of this length starts, s, and how many of them are already taken."""
+        lengths = self.taken["step"][self._good]
+        if len(lengths) < sum(call.steps for call in self.calls):  # (some are not kept)
+            base, count = self.calls[-1].clock
+            return (base, int(count)) if step == self.options.step else (float(self.time[-1]), 0)
+        other = np.flatnonzero(lengths != step)
+        if other.size == 0:
+            return self.initial.time, len(lengths)
+        return float(self.time[other[-1] + 1]), len(lengths) - 1 - int(other[-1])
 
     @cached_property
     def kinetic_energy(self) -> np.ndarray:
         """(T+1,) J."""
         total = np.zeros(len(self.time))
-        for i, body in enumerate(self.scene.bodies.values()):
+        for body in self.scene.bodies.values():
             if body.fixed:
                 continue
-            v, w = self.states.v[:, i], self.states.w[:, i]
-            if self.scene.dim == 3:
-                w = np.einsum("tji,tj->ti", rotation.matrix(self.states.q[:, i]), w)  # body axes
-            total += (
-                body.mass / 2 * np.einsum("ti,ti->t", v, v) + np.einsum("ti,ij,tj->t", w, body.inertia, w) / 2
-            )
+            motion = self[body.name]
+            for rows in _blocks(len(total)):
+                v, w = motion.velocity[rows], motion.angular_velocity[rows]
+                if self.scene.dim == 3:
+                    w = np.einsum("tji,tj->ti", rotation.matrix(motion.orientation[rows]), w)  # body axes
+                else:
+                    w = w[:, None]
+                total[rows] += (
+                    body.mass / 2 * np.einsum("ti,ti->t", v, v)
+                    + np.einsum("ti,ij,tj->t", w, body.inertia, w) / 2
+                )
         return total
 
     @cached_property
     def potential_energy(self) -> np.ndarray:
         """(T+1,) J: -m g . x summed over the bodies, of gravity alone, zero at the world's origin."""
         total = np.zeros(len(self.time))
-        for i, body in enumerate(self.scene.bodies.values()):
+        for body in self.scene.bodies.values():
             if not body.fixed:
-                total -= body.mass * self.states.x[:, i] @ self.scene.gravity
+                total -= body.mass * self[body.name].position @ self.scene.gravity
         return total
 
     @property
@@ -147,27 +202,36 @@ class Trajectory:
     def ledger(self) -> np.ndarray:
         """Where the energy went, structured array, one row per step, J; see `implicit_geom.ledger`.
 
-        kinetic and potential are those at the end of the step, the others belong to the step alone:
+        kinetic and potential are those at the end of the step, the others belong to the step alone, or to the
+        steps since the row before where not all are kept:
         kinetic + potential changes by work - friction - impact + remainder.
         """
-        names, good = ("kinetic", "potential", *ENTRIES), self.steps["status"] != "failed"
-        rows = np.zeros(len(self.good_steps), np.dtype([("time", "f8"), *[(name, "f8") for name in names]]))
-        rows["time"] = self.good_steps["time"]
+        self.assess()
+        names = ("kinetic", "potential", *ENTRIES)
+        rows = np.zeros(len(self.time) - 1, np.dtype([("time", "f8"), *[(name, "f8") for name in names]]))
+        rows["time"] = self.time[1:]
         rows["kinetic"], rows["potential"] = self.kinetic_energy[1:], self.potential_energy[1:]
         for name in ENTRIES:
-            rows[name] = self.steps[f"{name}_energy"][good]
+            rows[name] = self.taken[f"{name}_energy"][self._good]
         return rows
 
     @cached_property
     def contacts(self) -> np.ndarray:
         """Structured array, one row per step and closed contact; see `implicit_geom.contacts`."""
-        pyramid = self.options.switches.friction == "pyramid"
-        return contact_table(self.scene, self.solves, self.taken["time"], self.options.undecided, pyramid)
+        return np.concatenate([*self.contact_blocks()])
+
+    def contact_blocks(self) -> Iterator[np.ndarray]:
+        """`contacts` in pieces."""
+        times, pyramid = self.taken["time"], self.options.switches.friction == "pyramid"
+        some = len(self.log) > 0
+        for solves in self.log.blocks() if some else [self.log.part(0, 0)]:
+            yield contact_table(self.scene, solves, times, self.options.undecided, pyramid)
 
     @property
     def max_penetration(self) -> float:
-        """Metres, >= 0: the deepest overlap of a closed contact at the end of any solve."""
-        return float(-self.solves.contacts["gap"].min(initial=0.0)) + 0.0
+        """Metres, >= 0: the deepest overlap of a closed contact at the end of any solve, kept or not."""
+        kept = -self.log.column("contacts", "gap").min(initial=0.0)
+        return float(max(kept, *(call.deepest for call in self.calls), 0.0)) + 0.0
 
     def table(self, name: str) -> dict[str, np.ndarray]:
         """`contacts`, `steps` or `ledger` as plain columns (point_x, ...), as pandas.DataFrame takes them."""
@@ -184,60 +248,8 @@ class Trajectory:
         return columns
 
     def summary(self) -> str:
-        """A few lines of text: steps, iterations, penetration, energy, time taken."""
-        steps, energy = self.taken, self.energy
-        counts = ", ".join(f"{n} {s}" for s in STATUSES if (n := int(np.sum(steps["status"] == s))))
-        # the zero of the potential is arbitrary: a start near zero is no measure of the energy at hand
-        scale = max(abs(energy[0]), float(self.kinetic_energy.max(initial=0.0)))
-        change = f" ({(energy[-1] - energy[0]) / scale:+.3g} relative)" if scale > 0 else ""
-        iterations = self.good_steps["iterations"] if len(self.good_steps) else np.zeros(1)
-        lines = [
-            f"time        {self.time[0]:g} to {self.time[-1]:g} s in {len(self.good_steps)} steps: {counts}",
-            f"stepper     {self.options.stepper}{self._guarded()}",
-            f"iterations  median {np.median(iterations):g}, most {iterations.max():g} a step",
-            f"contacts    {len(self.contacts)} rows, deepest penetration {self.max_penetration:.3g} m",
-            f"energy      {energy[0]:.9g} J to {energy[-1]:.9g} J{change}",
-            self._balance(scale),
-            f"wall time   {steps['wall_time'].sum():.3g} s",
-        ]
-        if self.failed:
-            lines.insert(0, f"FAILED      {self.failure}")
-        return "\n".join(lines)
-
-    def _guarded(self) -> str:
-        """How many steps were composed, and how many the guard took in another way."""
-        steps = self.good_steps
-        if self.options.switches.integrator == "euler" or not len(steps):
-            return ""
-        if self.options.name == "implicit-rattle-4":
-            own = int(np.sum((steps["form"] == "rattle-4") & (steps["guard"] == "none")))
-            parts = [f"{own} steps of order four"]
-        else:
-            parts = []
-        guarded = steps["guard"][steps["guard"] != "none"]
-        ways = {"composed": "composed", "substeps": "in sub-steps", "euler": "in Euler's form"}
-        counts = ", ".join(
-            f"{n} {words}" for way, words in ways.items() if (n := int(np.sum(guarded == way)))
-        )
-        parts.append(
-            f"{len(guarded) / len(steps):.2%} of the steps guarded" + (f" ({counts})" if counts else "")
-        )
-        return ": " + ", ".join(parts)
-
-    def _balance(self, scale: float) -> str:
-        """The sums of the ledger; the remainder also over the energy at hand, and that of the worst step."""
-        ledger = self.ledger
-        sums = {name: float(ledger[name].sum()) for name in ENTRIES}
-        lost = f"lost in friction {sums['friction']:.6g} J, in impacts {sums['impact']:.6g} J"
-        lines = [f"ledger      work {sums['work']:.6g} J, {lost}"]
-        relative = ""
-        if scale > 0 and len(ledger):
-            worst = float(np.max(ledger["remainder"]))
-            relative = (
-                f" ({sums['remainder'] / scale:+.2g} relative, largest gain in a step {worst / scale:.2g})"
-            )
-        lines.append(f"remainder   {sums['remainder']:+.3g} J{relative}: the error of the steps")
-        return "\n".join(lines)
+        """A few lines of text: steps, energy, time taken, and what was out of the ordinary."""
+        return summary(self)
 
     def save(self, path: str | Path) -> None:
         """Write the run to an HDF5 file, whole or not at all."""
@@ -258,3 +270,8 @@ class Trajectory:
 
         options = {**self.options.as_dict(), **changes, "duration": duration}
         return simulate(scene, **options, resume=self)
+
+
+def _blocks(rows: int) -> Iterator[slice]:
+    """Rows in pieces: bounds the memory that is needed on the way."""
+    return (slice(first, first + ROWS) for first in range(0, rows, ROWS))

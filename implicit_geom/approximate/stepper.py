@@ -62,6 +62,7 @@ class ApproximateStepper:
         solves: list[Solve] = []
         history: list[list[float]] = []
         halved = MAX_HALVINGS if not self.problem.at_start else 0
+        why = ""
         parts = [(h, 0)]
         while parts:
             length, halvings = parts.pop()
@@ -72,12 +73,13 @@ class ApproximateStepper:
                 state = outcome.end
                 continue
             self.recall(before)
+            why = why or outcome
             history.append(list(self.problem.trace))
             if halvings == halved or len(solves) + len(parts) >= MAX_SOLVES:
                 self.recall(saved)
                 return Attempt([], outcome, history)
             parts += [(length / 2, halvings + 1)] * 2
-        return Attempt(solves)
+        return Attempt(solves, why=why)
 
     def _solve(self, state: State, h: float) -> Solve | str:
         scale = h / self.last if self.last else 1.0

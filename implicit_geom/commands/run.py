@@ -31,6 +31,12 @@ def add(commands: Any, debug: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="stepper, instead of the scene file's; with fields after colons: stewart-trinkle:facets=1000",
     )
+    p.add_argument(
+        "--record",
+        type=int,
+        metavar="N",
+        help="keep every N-th step and the last, instead of the scene file's",
+    )
     p.add_argument("--plot", action="store_true", help="write a figure beside the output")
     p.set_defaults(main=main)
 
@@ -87,8 +93,8 @@ def main(chosen: argparse.Namespace) -> int:
 
 def _options(chosen: argparse.Namespace, options: dict[str, Any], source: Path) -> dict[str, Any]:
     """The file's options under the command line's; a failed step is always raised, to be written down."""
-    for name in ("step", "duration"):
-        if getattr(chosen, name) is not None:
+    for name in ("step", "duration", "record"):
+        if getattr(chosen, name, None) is not None:
             options[name] = getattr(chosen, name)
     if getattr(chosen, "stepper", None) is not None:
         options["stepper"] = read_stepper(chosen.stepper)
@@ -109,7 +115,7 @@ def scene_and_options(chosen: argparse.Namespace) -> tuple[Scene, dict[str, Any]
 
 
 def _replay(chosen: argparse.Namespace, source: Path) -> int:
-    for name in ("output", "step", "duration", "stepper"):
+    for name in ("output", "step", "duration", "stepper", "record"):
         if getattr(chosen, name) is not None:
             raise SceneError(
                 f"--{name}: the file of a failed step is repeated as it is; leave the option out"

@@ -43,6 +43,7 @@ from implicit_geom.compiled.turns import (
 from implicit_geom.kernel import KINDS, PairKernel
 from implicit_geom.model import Model
 from implicit_geom.pair import cross
+from implicit_geom.reasons import Left
 from implicit_geom.stages import Equations, equations
 from shapes.lazy import cached_property
 
@@ -139,7 +140,7 @@ class AloneFunctions:
         within = stage.values["U"] < FASTEST
         if dim == 3:
             within = ca.logic_and(within, ca.sumsqr(h * stage.w) <= LARGEST**2)
-        flags[0] = ca.logic_or(flags[0], ca.logic_not(within))
+        flags[0] = ca.fmax(flags[0], Left.TURN.value * ca.logic_not(within))
         outputs = [step, measured, next_warm, record, flags, stage.nu]
         second = None
         if self.rattle:

@@ -11,6 +11,7 @@ from implicit_geom.compiled.parts import USELESS
 from implicit_geom.compiled.prediction import RATES
 from implicit_geom.compiled.tables import Alone, Numbers, Table
 from implicit_geom.energy import ROUNDING
+from implicit_geom.reasons import Left
 from implicit_geom.steppers.rattle import MAX_TURN, SLOW_TURN
 
 
@@ -46,7 +47,7 @@ class AloneParts(AloneSolves):
         self.settle(c, t, a, FIRST, lambda: self._turned(c, t, a, row))
         if self.alone.rattle:
             self._turn_back(c, t, a, z, row)
-        self.trouble(numbers, flags[0].differs(0.0))
+        numbers[Numbers.TROUBLE] = flags[0].max(numbers[Numbers.TROUBLE])
         numbers[Numbers.OVERLAP] = flags[1]
         self.others(c, t)
 
@@ -138,7 +139,7 @@ class AloneParts(AloneSolves):
         self.settle(c, t, a, SECOND, close)
         at = self.alone.summary.at
         s: dict[str, Number] = {name: summary[where.start] for name, where in at.items()}
-        self.trouble(numbers, ~(s["turn"] <= MAX_TURN))
+        self.trouble(numbers, ~(s["turn"] <= MAX_TURN), Left.TURN)
         mode = a.array(Alone.MODE, "n")
         share = numbers[Numbers.H] / numbers[Numbers.STEP]
         with c.when(part.equals(0)):

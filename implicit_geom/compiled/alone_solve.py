@@ -14,6 +14,7 @@ from implicit_geom.compiled.parts import Layout, Parts
 from implicit_geom.compiled.prediction import RATES
 from implicit_geom.compiled.tables import Alone, Numbers, Table
 from implicit_geom.newton import NewtonOptions
+from implicit_geom.reasons import Left
 
 SAFETY = 4.0  # by which the last part may converge better than the next
 
@@ -154,7 +155,7 @@ class AloneSolves(Parts):
             largest.set(unsolved.select(measures[1], largest.get()))
             taken.set(unsolved.select(taken.get() + measures[2], taken.get()))
             finish()
-        self.trouble(numbers, asked & ~(found.get() <= 1.0))
+        self.trouble(numbers, asked & ~(found.get() <= 1.0), Left.NEWTON)
         numbers[Numbers.ITERATIONS] = numbers[Numbers.ITERATIONS] + taken.get()
         residual = numbers[Numbers.RESIDUAL]
         numbers[Numbers.RESIDUAL] = asked.select(largest.get().max(residual), residual)

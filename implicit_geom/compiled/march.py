@@ -17,6 +17,7 @@ from implicit_geom.compiled.rattle_parts import RattleParts
 from implicit_geom.compiled.solver import emit_solver
 from implicit_geom.compiled.tables import Group, Numbers, Table
 from implicit_geom.newton import NewtonOptions
+from implicit_geom.reasons import Left
 from implicit_geom.steppers.rattle import PARTS
 
 COMPOSED = "implicit-rattle-4"
@@ -54,8 +55,8 @@ def _emit_steps(m: Module, parts: Parts, stepper: str) -> None:
             lengths = PARTS if stepper == COMPOSED else (1.0,)
             gain, steady = _take(c, t, parts, lengths, rows)
             if stepper == COMPOSED:
-                parts.trouble(numbers, steady < 0.5)
-                parts.trouble(numbers, _gains(numbers, gain, numbers[Numbers.GUARD]))
+                parts.trouble(numbers, steady < 0.5, Left.MODE)
+                parts.trouble(numbers, _gains(numbers, gain, numbers[Numbers.GUARD]), Left.GAIN)
             elif stepper != "implicit-euler":
                 gain = (steady > 0.5).select(gain.max(numbers[Numbers.REMAINDER]), gain)
                 bound = numbers[Numbers.GUARD] * numbers[Numbers.SHARE]
@@ -65,7 +66,7 @@ def _emit_steps(m: Module, parts: Parts, stepper: str) -> None:
             bad = c.mask(numbers[Numbers.TROUBLE])
             _back(c, t, parts, bad)
             left = bad & ~stopped
-            numbers[Numbers.LEFT] = left.select(1.0, numbers[Numbers.LEFT])
+            numbers[Numbers.LEFT] = left.select(numbers[Numbers.TROUBLE], numbers[Numbers.LEFT])
             taken = numbers[Numbers.TAKEN]
             numbers[Numbers.TAKEN] = bad.select(taken, taken + 1.0)
             rows.finish()
@@ -104,8 +105,8 @@ def _compose(c: Code, t: Array, parts: Parts, refused: Mask, bound: Number, rows
     _back(c, t, parts, refused)
     numbers[Numbers.TROUBLE] = refused.select(0.0, 1.0)
     gain, steady = _take(c, t, parts, PARTS, rows, refused)
-    parts.trouble(numbers, steady < 0.5)
-    parts.trouble(numbers, _gains(numbers, gain, bound))
+    parts.trouble(numbers, steady < 0.5, Left.GAIN)  # (of the step that was refused)
+    parts.trouble(numbers, _gains(numbers, gain, bound), Left.GAIN)
     numbers[Numbers.KNOWN] = refused.select(0.0, numbers[Numbers.KNOWN])
     found = refused & ~c.mask(numbers[Numbers.TROUBLE])
     numbers[Numbers.TROUBLE] = refused.select(numbers[Numbers.TROUBLE], before)

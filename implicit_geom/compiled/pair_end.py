@@ -20,6 +20,7 @@ from implicit_geom.contact_geometry import is_halfspace
 from implicit_geom.kernel import PairKernel
 from implicit_geom.pair import PairKind
 from implicit_geom.rattle_problem import TOUCH
+from implicit_geom.reasons import Left
 from implicit_geom.steppers.closed import IMPACT_SPEED, SLAP, SLIDES
 
 
@@ -150,7 +151,7 @@ class PairEnd(PairStart):
         h: ca.SX,
         t: ca.SX,
     ) -> ca.SX:
-        """Whether the stepper itself must look at this contact."""
+        """Why the stepper itself must look at this contact (`reasons.Left`), or 0."""
         at = kind.layout.at
         rattle = kind.scheme == "position"
         # the mirrored root: a normal that points into its body
@@ -158,21 +159,23 @@ class PairEnd(PairStart):
         mask = np.concatenate([signs[0], signs[1]])
         multipliers = ca.vertcat(u[at["l"]], u[at["k"]])
         least = ca.mmin(ca.vertcat(0, multipliers * ca.DM(mask)))
-        leave = ca.logic_not(least >= -1e-9)
+        leave = Left.INWARD.value * ca.logic_not(least >= -1e-9)
         # restitution: an impact has a velocity stage of its own law
         touches = ca.logic_and(c["restitution"] > 0, active)
         if rattle:
             speed = info["normal_velocity"]
             resting = ca.logic_and(info["touching"], speed >= -IMPACT_SPEED * (1 + ca.fabs(speed)))
             touches = ca.logic_and(touches, ca.logic_and(ca.logic_not(resting), h > 0))
-        leave = ca.logic_or(leave, touches)
+        leave = ca.fmax(leave, Left.IMPACT.value * touches)
         if self._given_direction:
-            leave = ca.logic_or(leave, ca.fabs(ca.sqrt(ca.sumsqr(t)) - 1) > 1e-6)
+            leave = ca.fmax(leave, Left.TANGENT.value * (ca.fabs(ca.sqrt(ca.sumsqr(t)) - 1) > 1e-6))
         if not is_halfspace(kind.first):
             n = seen["end_n" if rattle else "n"]
-            leave = ca.logic_or(leave, self._may_cross(seen["gap"], n, info, closed, nu, bodies, c, h))
+            crosses = self._may_cross(seen["gap"], n, info, closed, nu, bodies, c, h)
+            leave = ca.fmax(leave, Left.CROSSING.value * crosses)
         if kind.patches:
-            leave = ca.logic_or(leave, self._jumped(seen["end_r2" if rattle else "r2"], info, nu, c, h))
+            jumped = self._jumped(seen["end_r2" if rattle else "r2"], info, nu, c, h)
+            leave = ca.fmax(leave, Left.JUMP.value * jumped)
         return leave
 
     def _jumped(self, r2: ca.SX, info: Part, nu: list[ca.SX], c: Part, h: ca.SX) -> ca.SX:

@@ -9,6 +9,7 @@ from implicit_geom.compiled.assembly import gather, groups
 from implicit_geom.compiled.code import Array, Code, Mask, Module, Whole
 from implicit_geom.compiled.prediction import KINDS, PAST
 from implicit_geom.compiled.tables import Group, Numbers, Problem, Table
+from implicit_geom.reasons import Left
 
 USELESS = 4  # iterations from an extrapolated start that show it to be none
 
@@ -205,7 +206,7 @@ class Parts:
                 g.array(Group.END, "n").part(i * g[Group.N_END]),
                 scratch,
             )
-            self.trouble(numbers, scratch[0].differs(0.0))
+            numbers[Numbers.TROUBLE] = scratch[0].max(numbers[Numbers.TROUBLE])
             numbers[Numbers.OVERLAP] = scratch[1].max(numbers[Numbers.OVERLAP])
             with c.when(g[Group.LAG] >= 0):
                 numbers[Numbers.BACK] = scratch[2].max(numbers[Numbers.BACK])
@@ -236,17 +237,18 @@ class Parts:
                 numbers.part(Numbers.H),
                 scratch,
             )
-            self.trouble(numbers, scratch[0].differs(0.0))
+            self.trouble(numbers, scratch[0].differs(0.0), Left.REACH)
 
-    def trouble(self, numbers: Array, where: Mask) -> None:
-        numbers[Numbers.TROUBLE] = where.select(1.0, numbers[Numbers.TROUBLE])
+    def trouble(self, numbers: Array, where: Mask, why: Left) -> None:
+        """The lane leaves, and why."""
+        numbers[Numbers.TROUBLE] = where.select(float(why), 0.0).max(numbers[Numbers.TROUBLE])
 
     def solved(self, c: Code, p: Array, numbers: Array, where: Mask | None = None) -> None:
         """Newton's method, and what it reports in the lanes that ask for it."""
         asked = c.everywhere(True) if where is None else where
         c.call("newton", p)
         report = p.array(Problem.REPORT, "n")
-        self.trouble(numbers, asked & ~(report[0] <= 1.0))
+        self.trouble(numbers, asked & ~(report[0] <= 1.0), Left.NEWTON)
         iterations, residual = numbers[Numbers.ITERATIONS], numbers[Numbers.RESIDUAL]
         numbers[Numbers.ITERATIONS] = asked.select(iterations + report[1], iterations)
         numbers[Numbers.RESIDUAL] = asked.select(report[2].max(residual), residual)

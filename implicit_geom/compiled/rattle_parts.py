@@ -9,6 +9,7 @@ from implicit_geom.compiled.code import Array, Code, Module, Whole
 from implicit_geom.compiled.parts import Layout, Parts
 from implicit_geom.compiled.tables import Group, Numbers, Problem, Table
 from implicit_geom.energy import ROUNDING
+from implicit_geom.reasons import Left
 from implicit_geom.steppers.rattle import MAX_TURN, SLOW_TURN
 
 
@@ -130,7 +131,7 @@ class RattleParts(Parts):
             turn.set(own[at["turn"].start].max(turn.get()))
             with c.loop(self.nv) as j:
                 speed.set(abs(nu[b * self.nv + j]).max(speed.get()))
-        self.trouble(numbers, ~(turn.get() <= MAX_TURN))
+        self.trouble(numbers, ~(turn.get() <= MAX_TURN), Left.TURN)
         numbers[Numbers.SPEED] = speed.get()
         friction, steady = c.variable(0.0), c.variable(1.0)
         tables, others = one.array(Problem.GROUP_TABLES, "w"), two.array(Problem.GROUP_TABLES, "w")

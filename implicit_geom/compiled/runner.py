@@ -7,28 +7,19 @@ from typing import Any
 import numpy as np
 
 from implicit_geom.compiled.engine import Engine, Rows
+from implicit_geom.compiled.suited import FORMS, LARGEST
+from implicit_geom.compiled.suited import suits as suits
+from implicit_geom.compiled.tables import Numbers
 from implicit_geom.model import Model, State
 from implicit_geom.options import SimulationOptions
+from implicit_geom.reasons import WORDS, Left, words
 from implicit_geom.solves import ASSESSED, PARTS, SOLVE, STEP, Solves, contact_dtype
 from implicit_geom.steppers.rattle import PARTS as LENGTHS
 from implicit_geom.steppers.solve import EULER, POSITION, VELOCITY
 
-LARGEST = 160  # unknowns: above this a dense matrix is no longer the quick way
 MEMORY = 1 << 22  # bytes for the rows of one call
 LONGEST = 2048  # steps of one call
-FORMS = {"implicit-euler": "euler", "implicit-rattle": "rattle", "implicit-rattle-4": "rattle-4"}
-
-
-def suits(model: Model, options: SimulationOptions) -> bool:
-    """Whether a scene may be stepped in compiled code at all."""
-    return (
-        options.name in FORMS
-        and options.friction_residual != "fritz-john"  # its rows are singular where a contact opens
-        and model.scene.constant_loads
-        and model.moving.size * (model.dim + model.spins) <= LARGEST
-        and all(model.bodies[b].shape.bounded for b in model.moving)
-        and not model.pairs.have_seams  # which of two solutions is meant is up to the steppers
-    )
+MANY = "not compiled: many contacts"
 
 
 class Runner:
@@ -38,18 +29,22 @@ class Runner:
         self.model, self.solver, self.options = model, solver, options
         self._engines: dict[tuple[int, ...], Engine] = {}
         self._current: Engine | None = None  # the engine that holds the solver's memory
+        self.why = ""  # what ended the last run, in few words
 
     def run(self, state: State, wanted: int, step: int, ends: np.ndarray) -> tuple[State, Solves, np.ndarray]:
         """Up to `wanted` steps; the state reached, the solves, and the rows of `run.steps`.
 
-        `step` is the number of the first step, `ends` are the times at which the steps end.
+        Where there are none, `why` says the reason. `step` is the number of the first step, `ends` are the
+        times at which the steps end.
         """
         engine = self._engine(state, wanted)
         none = state, Solves.empty(state), np.zeros(0, STEP)
         if engine is None:
+            self.why = MANY
             return none
         taken = int(engine.run(np.array([min(wanted, engine.chunk)], float), self.options.step)[0])
         wall_time = engine.wall_time / max(taken, 1)
+        self.why = words(engine.numbers[Numbers.LEFT, 0])
         if taken == 0:
             self._current = None
             return none
@@ -164,4 +159,5 @@ def _steps(
     for name in ASSESSED:
         steps[name] = np.nan
     steps["wall_time"] = wall_time
+    steps["reason"][refused] = WORDS[Left.GAIN]
     return steps

@@ -145,7 +145,7 @@ class Numbers(IntEnum):
 
     H = 0  # of the solve
     STEP = 1  # of the whole step
-    LEFT = 2  # 1 where the lane has left
+    LEFT = 2  # why the lane has left (`reasons.Left`); 0 where it has not
     TAKEN = 3  # steps taken
     WANTED = 4  # steps to take
     GUARD = 5
@@ -154,7 +154,7 @@ class Numbers(IntEnum):
     GAIN = 8
     ABOVE = 9
     STEADY = 10
-    TROUBLE = 11  # anything that makes the lane leave
+    TROUBLE = 11  # anything that makes the lane leave, as LEFT
     ITERATIONS = 12
     RESIDUAL = 13
     ROUNDING = 14

@@ -32,6 +32,7 @@ class EulerStepper(VelocityStage):
         saved = dict(self.warm)
         solves: list[Solve] = []
         history: list[list[float]] = []
+        why = ""
         parts = [(h, 0)]  # lengths still to be taken, next one last, with their number of halvings
         while parts:
             length, halvings = parts.pop()
@@ -48,12 +49,13 @@ class EulerStepper(VelocityStage):
             # a solve may fail after its geometry was kept: the next one starts from the same state again
             self.warm, self.broad.normals = before, normals
             reason, histories = outcome
+            why = why or reason
             history += histories
             if halvings == MAX_HALVINGS or len(solves) + len(parts) >= MAX_SOLVES:
                 self.warm = saved
                 return Attempt([], reason, history)
             parts += [(length / 2, halvings + 1)] * 2
-        return Attempt(solves)
+        return Attempt(solves, why=why)
 
     def _solve(self, state: State, h: float) -> Solve | Failure:
         """One solve over h; a reason and the residual histories where there is no solution."""

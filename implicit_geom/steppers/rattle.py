@@ -67,6 +67,7 @@ class RattleStepper(EulerStepper):
         rounding = self.scale.rounding(state, h)
         solves: list[Solve] = []
         history: list[list[float]] = []
+        why = ""
         parts = [(h, 0)]  # lengths still to be taken, next one last, with their number of halvings
         while parts:
             length, halvings = parts.pop()
@@ -75,10 +76,11 @@ class RattleStepper(EulerStepper):
                 solves.append(outcome)
                 state = outcome.end
                 continue
+            why = why or outcome[0]
             if halvings == 0:
                 composed = self._composed(state, h, bound)
                 if composed is not None:
-                    return Attempt(composed, form="rattle-4", guard="composed")
+                    return Attempt(composed, form="rattle-4", guard="composed", why=why)
                 self.warm, self.broad.normals = dict(saved), dict(normals)
             reason, histories = outcome
             history += histories
@@ -88,7 +90,7 @@ class RattleStepper(EulerStepper):
             parts += [(length / 2, halvings + 1)] * 2
         form = "euler" if any(s.form == "euler" for s in solves) else "rattle"
         guard = "euler" if form == "euler" else "substeps" if len(solves) > 1 else "none"
-        return Attempt(solves, form=form, guard=guard)
+        return Attempt(solves, form=form, guard=guard, why=why)
 
     def _part(self, state: State, h: float, guard: float, rounding: float, halvings: int) -> Solve | Failure:
         """A part of a step, by RATTLE or, halved often enough, by Euler; `guard` bounds its gain.

@@ -70,6 +70,7 @@ class Attempt:
 
     form    euler, rattle or rattle-4: the scheme that took the step, the plainest one of its parts
     guard   none; composed, substeps or euler where the guard of `implicit-rattle` took it otherwise
+    why     the first reason for which it was not taken in one
     """
 
     solves: list[Solve] = field(default_factory=list)
@@ -77,3 +78,4 @@ class Attempt:
     history: list[list[float]] = field(default_factory=list)
     form: str = "euler"
     guard: str = "none"
+    why: str = ""

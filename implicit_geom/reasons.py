@@ -1,0 +1,66 @@
+"""Why a step was not taken in one ordinary go, in few words: the column `reason` of `run.steps`.
+
+The compiled march says why it left a step to the stepper, by number; the steppers say why they divided it.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class Left(IntEnum):
+    """Why a lane leaves the compiled march; where there are several reasons the largest number counts."""
+
+    STOPPED = 1  # it had nothing to do
+    MODE = 2
+    GAIN = 3
+    REACH = 4
+    CROSSING = 5
+    JUMP = 6
+    TANGENT = 7
+    INWARD = 8
+    IMPACT = 9
+    TURN = 10
+    NEWTON = 11
+
+
+WORDS = {
+    Left.MODE: "contact changes mode",
+    Left.GAIN: "gain of energy",
+    Left.REACH: "new pair within reach",
+    Left.CROSSING: "bodies may cross",
+    Left.JUMP: "contact jumps along a face",
+    Left.TANGENT: "tangent along the normal",
+    Left.INWARD: "normal points inwards",
+    Left.IMPACT: "impact with restitution",
+    Left.TURN: "body turns too far",
+    Left.NEWTON: "Newton did not converge",
+}
+DIVIDED = {  # how the reasons of the steppers begin
+    "Newton's method found no": WORDS[Left.NEWTON],
+    "the step gains": WORDS[Left.GAIN],
+    "a body turns too far": WORDS[Left.TURN],
+    "another pair comes into reach": WORDS[Left.REACH],
+    "tunnelling": "tunnelling",
+    "the set of": "contacts did not settle",
+}
+LONGEST = 24  # characters of a reason that is not listed
+SHORTER = "shorter last step"
+
+
+def words(code: float) -> str:
+    """The reason that the compiled march gives."""
+    return WORDS.get(Left(int(code)), "") if code else ""
+
+
+def divided(reason: str) -> str:
+    """A stepper's reason in few words."""
+    for begin, words in DIVIDED.items():
+        if reason.startswith(begin):
+            return words
+    return reason[:LONGEST]
+
+
+def joined(*reasons: str) -> str:
+    """Reasons one after another, each once."""
+    return "; ".join(dict.fromkeys(r for r in reasons if r))

@@ -1,0 +1,255 @@
+"""What a run keeps of its solves and steps, packed in blocks, so that long runs fit in memory.
+
+An array of the `SolveLog` and a column of the `StepLog` are unpacked when they are asked for.
+A block holds whole steps; nothing is copied when the run ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from implicit_geom.model import State
+from implicit_geom.packing import Packed
+from implicit_geom.solves import ASSESSED, BLOCK, KNOWN, PARTS, PLAIN, STEP, Solves
+
+ARRAYS = ("table", *PARTS, "half", "contacts")
+KEPT = 1 << 25  # bytes: an unpacked array up to this size is kept for the next time
+
+
+class SolveLog:
+    """All solves of a run."""
+
+    def __init__(self, empty: Solves) -> None:
+        self._blocks: list[dict[str, Packed]] = []
+        self._empty = empty
+        self._kept: dict[str, np.ndarray] = {}
+        self._starts = [0]  # number of the first solve of each block, and of the next
+
+    @staticmethod
+    def of(solves: Solves | SolveLog) -> SolveLog:
+        """The log of solves that are at hand as arrays."""
+        if isinstance(solves, SolveLog):
+            return solves
+        log = SolveLog(solves.part(0, 0))
+        step = solves.table["step"]
+        first = 0
+        while first < len(solves):
+            wanted = min(first + BLOCK, len(solves)) - 1
+            last = int(np.searchsorted(step, step[wanted], side="right"))
+            log.add(solves.part(first, last))
+            first = last
+        return log
+
+    def __len__(self) -> int:
+        return self._starts[-1]
+
+    def copy(self) -> SolveLog:
+        """A log of its own, of the same blocks."""
+        twin = SolveLog(self._empty)
+        twin._blocks, twin._starts = list(self._blocks), list(self._starts)
+        return twin
+
+    def add(self, solves: Solves) -> None:
+        """Solves of whole steps, as a run of their own but for the numbers of the steps."""
+        if len(solves):
+            self._blocks.append({name: Packed(getattr(solves, name)) for name in ARRAYS})
+            self._starts.append(len(self) + len(solves))
+            self._kept = {}
+
+    def pop(self, step: int) -> Solves:
+        """Take the solves of a step, the last one, out of the log."""
+        if not self._blocks:
+            return self._empty
+        whole = self.part(self._starts[-2], len(self))
+        cut = int(np.searchsorted(whole.table["step"], step))
+        self._blocks.pop()
+        self._starts.pop()
+        self._kept = {}
+        self.add(whole.part(0, cut))
+        return whole.part(cut, len(whole))
+
+    def blocks(self) -> Iterator[Solves]:
+        """The solves in order, as runs of their own."""
+        for first, last in zip(self._starts, self._starts[1:]):
+            yield self.part(first, last)
+
+    def part(self, first: int, last: int) -> Solves:
+        """The solves first <= i < last as a run of their own."""
+        found = []
+        for block, start in self._within(first, last):
+            rows = slice(max(first - start, 0), last - start)
+            numbers = block["contacts"].column("solve")
+            stop = min(last - start, len(block["table"]))
+            inside = np.flatnonzero((numbers >= rows.start) & (numbers < stop))
+            contacts = block["contacts"].unpack(inside)
+            contacts["solve"] -= rows.start
+            states = {name: block[name].unpack(rows) for name in ARRAYS[:-1]}
+            found.append(Solves(contacts=contacts, **states))
+        return joined(found) if found else self._empty
+
+    def _within(self, first: int, last: int) -> Iterator[tuple[dict[str, Packed], int]]:
+        """The blocks that hold the solves first <= i < last, and where they start."""
+        here = max(int(np.searchsorted(self._starts, first, side="right")) - 1, 0)
+        while here < len(self._blocks) and self._starts[here] < last:
+            yield self._blocks[here], self._starts[here]
+            here += 1
+
+    def end(self, i: int) -> State:
+        """The state at the end of solve i."""
+        i = range(len(self))[i]
+        ((block, start),) = self._within(i, i + 1)
+        at = slice(i - start, i - start + 1)
+        row = block["table"].unpack(at)[0]
+        return State(float(row["time"] + row["h"]), *(block[part].unpack(at)[0] for part in PARTS))
+
+    def column(self, array: str, name: str) -> np.ndarray:
+        """A field of `table` or `contacts`; "solve" is the number within its block."""
+        found = [block[array].column(name) for block in self._blocks]
+        return np.concatenate(found) if found else getattr(self._empty, array)[name]
+
+    def ends(self, part: str, rows: np.ndarray, body: int) -> np.ndarray:
+        """x, q, v or w of a body at the ends of some solves, whose numbers do not fall."""
+        out = np.empty((len(rows), *getattr(self._empty, part).shape[2:]))
+        cuts = np.searchsorted(rows, self._starts)
+        for block, start, a, b in zip(self._blocks, self._starts, cuts, cuts[1:]):
+            out[a:b] = block[part].one(body, rows[a:b] - start)
+        return out
+
+    def _array(self, name: str) -> np.ndarray:
+        if name in self._kept:
+            return self._kept[name]
+        like = getattr(self._empty, name)
+        rows = sum(len(block[name]) for block in self._blocks)
+        out = np.empty((rows, *like.shape[1:]), like.dtype)
+        first = 0
+        for block, start in zip(self._blocks, self._starts):
+            own = out[first : first + len(block[name])]
+            own[:] = block[name].unpack()
+            if name == "contacts":
+                own["solve"] += start
+            first += len(own)
+        if out.nbytes <= KEPT:
+            self._kept[name] = out
+        return out
+
+    def __getattr__(self, name: str) -> np.ndarray:
+        """table, x, q, v, w, half, contacts: unpacked."""
+        if name not in ARRAYS:
+            raise AttributeError(name)
+        return self._array(name)
+
+    def solves(self) -> Solves:
+        """All arrays, unpacked."""
+        return Solves(**{name: self._array(name) for name in ARRAYS})
+
+    @property
+    def nbytes(self) -> int:
+        return sum(packed.nbytes for block in self._blocks for packed in block.values())
+
+
+class StepLog:
+    """All steps of a run: `log["iterations"]`; the columns that follow from the solves are known in part."""
+
+    def __init__(self) -> None:
+        self._blocks: list[Packed] = []
+        self._known: list[np.ndarray] = []
+
+    @staticmethod
+    def of(steps: np.ndarray | StepLog, known: int) -> StepLog:
+        """The log of steps that are at hand as rows of `STEP`, the first `known` of them complete."""
+        if isinstance(steps, StepLog):
+            return steps
+        log = StepLog()
+        for first in range(0, len(steps), BLOCK):
+            log.add(steps[first : first + BLOCK])
+        log.assess(fields(steps[:known], KNOWN))
+        return log
+
+    def __len__(self) -> int:
+        return sum(len(block) for block in self._blocks)
+
+    @property
+    def assessed(self) -> int:
+        """How many rows, the first ones, are complete."""
+        return sum(len(rows) for rows in self._known)
+
+    def copy(self) -> StepLog:
+        """A log of its own, of the same blocks."""
+        twin = StepLog()
+        twin._blocks, twin._known = list(self._blocks), list(self._known)
+        return twin
+
+    def add(self, rows: np.ndarray) -> None:
+        """More steps, rows of `STEP`; of their assessed columns nothing is kept."""
+        if len(rows):
+            self._blocks.append(Packed(fields(rows, PLAIN)))
+
+    def assess(self, known: np.ndarray) -> None:
+        """The assessed columns of the first rows for which they were not known."""
+        if len(known):
+            self._known.append(known)
+
+    def pop(self) -> np.ndarray:
+        """Take the last row out of the log, a row of `STEP`."""
+        rows, known = self._blocks.pop().unpack(), self._assessed()
+        last = np.zeros(1, STEP)
+        for name in PLAIN.names or ():
+            last[name] = rows[name][-1]
+        if len(rows) > 1:
+            self._blocks.append(Packed(rows[:-1]))
+        for name in ASSESSED:
+            last[name] = known[name][-1] if len(known) > len(self) else np.nan
+        self._known = [known[: len(self)]]
+        return last
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        if name in ASSESSED:
+            out = np.full(len(self), np.nan)
+            out[: self.assessed] = self._assessed()[name]
+            return out
+        found = [block.column(name) for block in self._blocks]
+        return np.concatenate([np.zeros(0, PLAIN[name]), *found])
+
+    def last(self, name: str) -> Any:
+        """A field of the last row."""
+        return self._blocks[-1].column(name, slice(-1, None))[0]
+
+    def rows(self) -> np.ndarray:
+        """The table, as rows of `STEP`."""
+        out = np.empty(len(self), STEP)
+        first = 0
+        for block in self._blocks:
+            own = out[first : first + len(block)]
+            for name in PLAIN.names or ():
+                own[name] = block.column(name)
+            first += len(own)
+        for name in ASSESSED:
+            out[name] = self[name]
+        return out
+
+    def _assessed(self) -> np.ndarray:
+        """What is known of the assessed columns, in one piece."""
+        if len(self._known) != 1:
+            self._known = [np.concatenate([np.zeros(0, KNOWN), *self._known])]
+        return self._known[0]
+
+
+def joined(parts: list[Solves]) -> Solves:
+    """Runs of their own as one."""
+    if len(parts) == 1:
+        return parts[0]
+    together = {name: np.concatenate([getattr(part, name) for part in parts]) for name in ARRAYS}
+    starts = np.cumsum([0, *(len(part) for part in parts[:-1])])
+    together["contacts"]["solve"] += np.repeat(starts, [len(part.contacts) for part in parts])
+    return Solves(**together)
+
+
+def fields(rows: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """Some of the columns of a table, as a table."""
+    out = np.empty(len(rows), dtype)
+    for name in dtype.names or ():
+        out[name] = rows[name]
+    return out
