@@ -121,3 +121,34 @@ def test_fields_of_a_stepper_after_colons(call, scene: str, folder: Path) -> Non
     bad = call("run", "egg.toml", "--stepper", "stewart-trinkle:facets=3")
     assert bad.status == 2
     assert "stepper.facets = 3 does not suit bodies.egg.shape" in bad.err
+
+
+def test_record_keeps_every_nth_step(call, scene, folder: Path) -> None:
+    """--record comes before the file's value; the summary says what was kept."""
+    outcome = call("run", "egg.toml", "--record", "8")
+    assert outcome.status == 0
+    assert "recorded    3 of them: every 8th and the last" in outcome.out
+    assert len(Trajectory.load(folder / "egg.h5").time) == 4
+    scene_file = folder / "egg.toml"
+    scene_file.write_text(scene_file.read_text() + "record = 5\n")
+    assert call("run", "egg.toml").status == 0
+    assert len(Trajectory.load(folder / "egg.h5").time) == 5
+
+
+def test_bad_record_is_one_line(call, scene) -> None:
+    outcome = call("run", "egg.toml", "--record", "0")
+    assert outcome.status == 2
+    assert outcome.err.splitlines() == [
+        "implicit-geom: record = 0 must be a whole number above zero: 10 keeps every tenth step"
+    ]
+
+
+def test_friction_that_was_not_set_is_one_line(call, scene, folder: Path) -> None:
+    """A notice is one plain line on standard error, and one in the summary."""
+    scene_file = folder / "egg.toml"
+    scene_file.write_text(scene_file.read_text().replace("[friction]\nmu = 0.4\n", ""))
+    outcome = call("run", "egg.toml")
+    assert outcome.status == 0
+    told = "friction: mu = 0 for every pair, because scene.friction was not called"
+    assert outcome.err.splitlines() == [f"implicit-geom: notice: {told}"]
+    assert f"notice      {told}" in outcome.out

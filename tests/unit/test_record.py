@@ -1,4 +1,4 @@
-"""`simulate(..., record=n)` keeps every n-th step and the last, and accounts for all; long runs fit in memory."""
+"""`simulate(..., record=n)` keeps every n-th step and the last, accounts for all; long runs fit in memory."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def ran(scene: Scene, steps: int, **options: Any) -> Trajectory:
 @pytest.mark.parametrize("every", [1, 3, 7, 40, 1000])
 @pytest.mark.parametrize("stepper", STEPPERS)
 def test_rows_are_those_of_the_whole_run(stepper: str, every: int, eggs: Scene) -> None:
-    """Times, states, contacts and steps of every n-th step, to the last bit; residuals and energies of all."""
+    """Times, states, contacts and steps of every n-th, to the last bit; residuals and energies of all."""
     eggs = bricks() if stepper == "nguyen-trinkle" else eggs
     whole, thin = ran(eggs, 40, stepper=stepper), ran(eggs, 40, stepper=stepper, record=every)
     kept = [k for k in range(1, 41) if k % every == 0 or k == 40]
@@ -177,7 +177,7 @@ print(json.dumps([(used() - before) / steps, len(run.time)]))
 @pytest.mark.skipif(sys.platform != "linux", reason="the unit of ru_maxrss is that of Linux")
 @pytest.mark.parametrize(("record", "most"), [(1, 900.0), (1000, 100.0)])
 def test_memory_of_a_long_run(record: int, most: float) -> None:
-    """One body on a plane: below 1 kB a step, energies and motion included; next to nothing if few are kept."""
+    """One body on a plane: below 1 kB a step, energies and motion included; far less if few are kept."""
     code = [sys.executable, "-c", MEASURED, "150000", str(record)]
     out = subprocess.run(code, capture_output=True, text=True, check=True, timeout=300)
     grown, rows = json.loads(out.stdout)
