@@ -143,6 +143,7 @@ class _Thin:
         self.recorder, self.every, self.stepper = recorder, every, stepper
         self.start, self.taken = start, taken
         self.open: _Open | None = None
+        self.waiting: list[tuple[Solves, np.ndarray]] = []
 
     def reopen(self) -> None:
         """The last row of the earlier run is one that an unbroken run would not have kept."""
@@ -183,12 +184,23 @@ class _Thin:
             self.open.solves.table["step"] = 0
             self._write(self.open.solves, self.open.row)
             self.open = None
+        self._pack()
 
     def _write(self, solves: Solves, rows: np.ndarray) -> None:
-        solves.table["step"] += len(self.recorder.steps)
-        self.recorder.solves.add(solves)
-        self.recorder.steps.add(rows)
-        self.recorder.steps.assess(fields(rows, KNOWN))
+        if len(rows):
+            solves.table["step"] += len(self.recorder.steps) + sum(len(rows) for _, rows in self.waiting)
+            self.waiting.append((solves, rows))
+        if sum(len(solves) for solves, _ in self.waiting) >= BLOCK // 2:
+            self._pack()
+
+    def _pack(self) -> None:
+        """What waits goes to the logs: a few rows at a time would take more room than they save."""
+        if self.waiting:
+            rows = np.concatenate([rows for _, rows in self.waiting])
+            self.recorder.solves.add(one_run([solves for solves, _ in self.waiting]))
+            self.recorder.steps.add(rows)
+            self.recorder.steps.assess(fields(rows, KNOWN))
+            self.waiting = []
 
 
 def _of_steps(solves: Solves, kept: np.ndarray) -> Solves:

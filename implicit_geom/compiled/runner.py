@@ -96,14 +96,16 @@ def _solves(
 ) -> Solves:
     """The rows of an engine as `Solves`; `times` are those at the starts of the steps."""
     per_step = engine.solves(0, len(times))
-    composed = np.array(LENGTHS) * options.step
-    lengths = [composed if n > 1 else np.array([options.step]) for n in per_step.tolist()]
     count = len(rows.iterations)
     table = np.zeros(count, SOLVE)
     table["step"] = step + np.repeat(np.arange(len(times)), per_step)
-    before = [np.concatenate([[0.0], np.cumsum(h)[:-1]]) for h in lengths]
-    table["time"] = np.repeat(times, per_step) + np.concatenate(before)
-    table["h"] = np.concatenate(lengths)
+    table["h"], before = options.step, np.zeros(count)
+    lengths = np.array(LENGTHS) * options.step
+    first = np.flatnonzero(np.diff(table["step"], prepend=-1))
+    composed = first[per_step > 1, None] + np.arange(len(lengths))
+    table["h"][composed] = lengths
+    before[composed] = np.concatenate([[0.0], np.cumsum(lengths)[:-1]])
+    table["time"] = np.repeat(times, per_step) + before
     table["form"] = "rattle" if engine.rattle else "euler"
     table["iterations"], table["status"] = rows.iterations, "converged"
     table["residual"] = rows.residual
