@@ -7,7 +7,7 @@ import numpy as np
 from implicit_geom.certificate import residuals
 from implicit_geom.ledger import entries
 from implicit_geom.model import Model, State
-from implicit_geom.run_log import SolveLog
+from implicit_geom.solve_log import SolveLog
 from implicit_geom.solves import ENTRIES, KNOWN, RESIDUALS, Solves
 from implicit_geom.switches import Stepper
 

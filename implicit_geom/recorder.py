@@ -15,9 +15,10 @@ from implicit_geom.assessment import assess
 from implicit_geom.calls import Call
 from implicit_geom.model import Model, State
 from implicit_geom.reasons import divided, joined
-from implicit_geom.run_log import ARRAYS, SolveLog, StepLog, fields
-from implicit_geom.run_log import joined as one_run
+from implicit_geom.solve_log import ARRAYS, SolveLog
+from implicit_geom.solve_log import joined as one_run
 from implicit_geom.solves import ASSESSED, BLOCK, ENTRIES, KNOWN, RESIDUALS, STEP, UNKNOWN, Solves, solves_of
+from implicit_geom.step_log import StepLog, fields
 from implicit_geom.steppers.solve import Attempt, Solve
 from implicit_geom.switches import Stepper
 

@@ -4,36 +4,33 @@ from __future__ import annotations
 
 import copy
 import time as clock
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from implicit_geom.approximate.stepper import ApproximateStepper
 from implicit_geom.calls import Call
 from implicit_geom.compiled import available
 from implicit_geom.compiled.suited import unsuited
-from implicit_geom.distance import closest
 from implicit_geom.errors import SceneError, StepFailed
 from implicit_geom.forks import paused, undisturbed
 from implicit_geom.interrupts import HELD
-from implicit_geom.model import Model, Pair, State
+from implicit_geom.model import Model
 from implicit_geom.notices import friction_missing
 from implicit_geom.options import SimulationOptions
+from implicit_geom.overlap import check_overlap as check_overlap
 from implicit_geom.progress import Progress, reporting
 from implicit_geom.reasons import SHORTER
 from implicit_geom.recorder import Recorder
 from implicit_geom.replay import replay_record
-from implicit_geom.run_log import SolveLog, StepLog
 from implicit_geom.scene import Scene
+from implicit_geom.solve_log import SolveLog
 from implicit_geom.solver_state import Memory, restore
 from implicit_geom.solves import Solves
+from implicit_geom.step_log import StepLog
 from implicit_geom.steppers import AnyStepper, make_stepper
 from implicit_geom.steppers.solve import Attempt
 from implicit_geom.switches import Stepper
 from implicit_geom.trajectory import Trajectory
-
-OVERLAP = 1e-8  # overlap at the start, relative to the smaller body, that is refused
 
 
 @undisturbed
@@ -287,29 +284,3 @@ def _check_same(scene: Any, before: Scene) -> None:
         raise SceneError(
             "scene: the run to be continued has other bodies; pass the scene it was started with"
         )
-
-
-def check_overlap(solver: AnyStepper, state: State) -> None:
-    """Refuse bodies that overlap at the start, by more than the rounding of the user's numbers.
-
-    A stepper on facets may know other shapes than the scene does: it is its own that must not overlap.
-    """
-    model = solver.model
-    for pair, gap in _overlaps(solver, state):
-        if gap < -OVERLAP * min(model.pieces.size[piece] for piece in pair.pieces):
-            a, b = sorted((pair.first, pair.second))
-            raise SceneError(
-                f"bodies.{model.names[b]}.position: bodies {model.names[a]!r} and {model.names[b]!r} overlap "
-                f"by {-gap:.6g} m at the start; move them apart by that much"
-            )
-
-
-def _overlaps(solver: AnyStepper, state: State) -> Iterator[tuple[Pair, float]]:
-    """Pairs that may overlap, and their gaps."""
-    if isinstance(solver, ApproximateStepper):
-        yield from ((solver.model.pairs[c], gap) for c, gap in solver.overlaps(state))
-        return
-    for i in solver.broad.overlapping(state, OVERLAP):
-        pair = solver.model.pairs[i]
-        a, b = (solver.model.placed(state, piece) for piece in pair.pieces)
-        yield pair, closest(a, b).points.gap

@@ -17,10 +17,11 @@ from implicit_geom.errors import SceneError
 from implicit_geom.model import Model, State
 from implicit_geom.options import SimulationOptions
 from implicit_geom.report import summary
-from implicit_geom.run_log import SolveLog, StepLog, fields
 from implicit_geom.scene import Scene
+from implicit_geom.solve_log import SolveLog
 from implicit_geom.solves import ENTRIES, PARTS, PLAIN, Solves
 from shapes.lazy import cached_property
+from implicit_geom.step_log import StepLog, fields
 
 ROWS = 1 << 16  # rows for which an energy is computed at once
 

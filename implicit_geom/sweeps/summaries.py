@@ -48,6 +48,10 @@ def _wall(run: Trajectory) -> float:
     return float(run.taken["wall_time"].sum())
 
 
+def _steps(run: Trajectory) -> int:
+    return sum(call.steps for call in run.calls)
+
+
 NAMED: dict[str, tuple[Callable[[Trajectory], float], str]] = {
     "energy_lost": (_lost, "energy at the start less that at the end, J"),
     "energy_lost_relative": (
@@ -66,13 +70,16 @@ NAMED: dict[str, tuple[Callable[[Trajectory], float], str]] = {
     "final_kinetic_energy": (lambda r: float(r.kinetic_energy[-1]), "J"),
     "max_penetration": (lambda r: r.max_penetration, "deepest overlap at the end of a step, m"),
     "contacts": (lambda r: float(len(r.contacts)), "rows of run.contacts"),
-    "steps": (lambda r: float(len(r.good_steps)), "steps that were solved"),
-    "steps_failed": (lambda r: float(len(r.taken) - len(r.good_steps)), "steps that were not"),
-    "steps_guarded": (lambda r: float(np.sum(r.good_steps["guard"] != "none")), "steps the guard took"),
+    "steps": (lambda r: float(_steps(r)), "steps that were solved"),
+    "steps_failed": (lambda r: float(r.failed), "steps that were not"),
+    "steps_guarded": (
+        lambda r: float(sum(n for call in r.calls for way, n in call.guards.items() if way != "none")),
+        "steps the guard took",
+    ),
     "iterations": (lambda r: float(np.mean(r.taken["iterations"])), "of Newton's method, mean of a step"),
     "end_time": (lambda r: float(r.time[-1]), "of the last step that was solved, s"),
     "wall_time": (_wall, "that the steps took, s"),
-    "time_per_step": (lambda r: _wall(r) / len(r.taken), "mean wall time, s"),
+    "time_per_step": (lambda r: _wall(r) / max(_steps(r) + int(r.failed), 1), "mean wall time, s"),
 }
 BODY = {
     "final_position": "position",

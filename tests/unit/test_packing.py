@@ -7,8 +7,9 @@ import pytest
 
 from implicit_geom import Scene, simulate
 from implicit_geom.packing import Packed
-from implicit_geom.run_log import ARRAYS, SolveLog, StepLog
+from implicit_geom.solve_log import ARRAYS, SolveLog
 from implicit_geom.solves import BLOCK, STEP, contact_dtype
+from implicit_geom.step_log import StepLog
 
 
 def contacts(rows: int) -> np.ndarray:
@@ -63,7 +64,8 @@ def test_logs_in_many_blocks(eggs: Scene, monkeypatch: pytest.MonkeyPatch) -> No
     run = simulate(eggs, duration=0.4, step=0.01, progress=False)
     solves, steps = run.solves, run.steps
     assert len(solves) < BLOCK
-    monkeypatch.setattr("implicit_geom.run_log.BLOCK", 7)
+    for module in ("solve_log", "step_log"):
+        monkeypatch.setattr(f"implicit_geom.{module}.BLOCK", 7)
     log, table = SolveLog.of(solves), StepLog.of(steps, len(steps))
     assert len(log._blocks) > 4
     for name in ARRAYS:
