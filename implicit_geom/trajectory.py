@@ -20,8 +20,8 @@ from implicit_geom.report import summary
 from implicit_geom.scene import Scene
 from implicit_geom.solve_log import SolveLog
 from implicit_geom.solves import ENTRIES, PARTS, PLAIN, Solves
-from shapes.lazy import cached_property
 from implicit_geom.step_log import StepLog, fields
+from shapes.lazy import cached_property
 
 ROWS = 1 << 16  # rows for which an energy is computed at once
 
