@@ -13,5 +13,6 @@ REGISTRY = Registry(
         "solvers": "experiments.benchmarks.solvers",
         "start-up": "experiments.benchmarks.start_up",
         "step": "experiments.benchmarks.step",
+        "threads": "experiments.benchmarks.threads",
     }
 )

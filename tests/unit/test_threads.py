@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -12,51 +11,9 @@ import numpy as np
 import pytest
 
 import shapes
+from experiments.benchmarks.threads import COLD, in_fresh_process
 from implicit_geom import distance
 from implicit_geom.building import Kept, built_once
-
-# eight first calls at the same moment, then the same ones after each other; what comes out must be equal
-COLD = """
-import hashlib, sys, threading
-import numpy as np
-import shapes
-from implicit_geom import Scene, distance, simulate, simulate_batch
-
-def scene(shape):
-    s = Scene(gravity=(0, 0, -9.81))
-    s.add("ground", shapes.halfspace(normal=(0, 0, 1)), fixed=True)
-    s.add("egg", shape, mass=1.0, position=(0, 0, 0.8), orientation=(0.9, 0.3, 0.3, 0))
-    s.friction(mu=0.4, e_r=0.02)
-    return s
-
-def run(shape):
-    return simulate(scene(shape), duration=0.5, step=0.01)["egg"].position
-
-def batch(shape):
-    values = {"friction.mu": np.linspace(0.1, 0.6, 17)}
-    return simulate_batch(scene(shape), values, duration=0.5, step=0.01, threads=2)["egg"].position
-
-def gaps(shape):
-    poses = np.random.default_rng(0).normal(size=(20, 3)) + (2.0, 0, 0)
-    box = shapes.box(0.2, 0.3, 0.4)
-    return np.array([distance(shape, ((0, 0, 0), (1, 0, 0, 0)), box, (x, (1, 0, 0, 0))).gap for x in poses])
-
-EGG, BOX = shapes.ellipsoid(0.5, 0.4, 0.3), shapes.box(0.2, 0.1, 0.15)
-JOBS = [(run, EGG), (run, BOX), (batch, EGG), (batch, BOX), (gaps, EGG), (gaps, BOX), (run, EGG), (gaps, EGG)]
-found, start = {}, threading.Barrier(len(JOBS))
-
-def go(i):
-    start.wait()
-    found[i] = JOBS[i][0](JOBS[i][1])
-
-sys.setswitchinterval(1e-4)
-threads = [threading.Thread(target=go, args=(i,)) for i in range(len(JOBS))]
-for t in threads: t.start()
-for t in threads: t.join()
-assert len(found) == len(JOBS)
-for i, (job, shape) in enumerate(JOBS):
-    assert found[i].tobytes() == job(shape).tobytes(), i
-"""
 
 # a thread simulates shape after shape, for which it imports, builds and compiles; children do the same
 FORK = """
@@ -93,25 +50,16 @@ thread.join()
 """
 
 
-def fresh(script: str, folder: Path) -> None:
-    """Run a script in a process of its own, with an empty cache of compiled code."""
-    env = {**os.environ, "IMPLICIT_GEOM_CACHE": str(folder / "cache")}
-    done = subprocess.run(
-        [sys.executable, "-c", script], env=env, capture_output=True, text=True, timeout=300
-    )
-    assert done.returncode == 0, done.stderr
-
-
 def test_first_calls_from_eight_threads(tmp_path: Path) -> None:
     """`simulate`, `simulate_batch` and `distance`, cold and then with what is on disk: right to the bit."""
     for _ in range(2):
-        fresh(COLD, tmp_path)
+        assert not in_fresh_process(COLD, str(tmp_path / "cache"))
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 def test_forks_beside_a_thread_that_simulates(tmp_path: Path) -> None:
     """A child can simulate, whatever its parent's other thread was about."""
-    fresh(FORK, tmp_path)
+    assert not in_fresh_process(FORK, str(tmp_path / "cache"))
 
 
 def test_distances_from_eight_threads() -> None:
