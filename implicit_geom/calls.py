@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+import math
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -69,6 +70,39 @@ class Call:
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
+
+
+def calls_of(plain: Any) -> list[Call]:
+    """The accounts that `as_dict` gave, from a file; ValueError for anything else."""
+    if not isinstance(plain, list) or not plain:
+        raise ValueError("not a list of accounts")
+    return [_call(each) for each in plain]
+
+
+def _call(plain: Any) -> Call:
+    names = {f.name for f in fields(Call)}
+    if not isinstance(plain, dict) or plain.keys() != names:
+        raise ValueError("an account has other fields")
+    call = Call(**plain)
+    try:
+        return _checked(call)
+    except (TypeError, AttributeError, LookupError):
+        raise ValueError("an account has fields of other types") from None
+
+
+def _checked(call: Call) -> Call:
+    counts = [*call.statuses.values(), *call.guards.values(), call.first, call.steps, call.fourth]
+    counts += [0 if call.compiled is None else call.compiled, *(told[0] for told in call.outside.values())]
+    numbers = [call.step_time, call.total_time, call.deepest, *call.clock]
+    numbers += [x for told in call.outside.values() for x in told]
+    numbers += [x for slow in call.slowest for x in slow[:2]]
+    words = [call.stepper, *call.statuses, *call.guards, *call.outside, *call.notices]
+    words += [slow[2] for slow in call.slowest]
+    good = all(isinstance(n, int) and not isinstance(n, bool) and n >= 0 for n in counts)
+    good = good and all(isinstance(x, int | float) and math.isfinite(x) for x in numbers)
+    if not good or not all(isinstance(word, str) and word.isprintable() for word in words):
+        raise ValueError("an account holds something else than numbers and lines of text")
+    return call
 
 
 def of_steps(stepper: str, steps: Any) -> Call:

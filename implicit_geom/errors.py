@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
+
+
+def one_line(words: object) -> str:
+    """Words from a file, or about one, in a line of no great length that does nothing to a terminal."""
+    text = words.decode(errors="replace") if isinstance(words, bytes) else str(words)
+    return "".join(c if c.isprintable() else "?" for c in " ".join(text.split()))[:300]
 
 
 class SceneError(ValueError):
@@ -47,12 +52,17 @@ class StepFailed(SimulationError):
         self.replay = replay or {}
         self.run = run
 
-    def write(self, path: str | Path) -> None:
-        """Write what is needed to repeat the failed step: `implicit-geom run FILE` replays it."""
+    def write(self, path: str | Path, *, force: bool = False) -> None:
+        """Write what is needed to repeat the failed step: `implicit-geom run FILE` replays it.
+
+        An earlier file of a failed step is replaced, any other file only with `force`.
+        """
+        from implicit_geom.replay_file import write_record
+
         record = {
             "reason": self.reason,
             "time": self.time,
             "history": self.history,
             **self.replay,
         }
-        Path(path).write_text(json.dumps(record, indent=1))
+        write_record(record, Path(path), force=force)

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from implicit_geom.errors import SceneError, StepFailed
+from implicit_geom.errors import SceneError, SimulationError, StepFailed, one_line
 from implicit_geom.model import Model, State
 from implicit_geom.options import SimulationOptions
+from implicit_geom.replay_file import FORMAT, read_record
+from implicit_geom.run_content import unit
 from implicit_geom.scene import Scene
 from implicit_geom.scenefile import read_scene, to_dict
 from implicit_geom.solver_state import Memory, restore
+from implicit_geom.solves import PARTS
 from implicit_geom.steppers import make_stepper
 from implicit_geom.steppers.solve import Attempt
-
-FORMAT = "implicit-geom failed step"
+from shapes.errors import ShapeError
 
 
 def replay_record(
@@ -27,7 +28,7 @@ def replay_record(
     return {
         "format": FORMAT,
         "scene": to_dict(scene),
-        "state": {part: getattr(state, part).tolist() for part in ("x", "q", "v", "w")},
+        "state": {part: getattr(state, part).tolist() for part in PARTS},
         "solver": memory.plain(),
         "step": h,
         "options": options.as_dict(),
@@ -37,7 +38,8 @@ def replay_record(
 def replay(path: str | Path, *, scene: Scene | None = None) -> Attempt:
     """Repeat exactly the step that failed; its Attempt where it now succeeds, otherwise StepFailed again.
 
-    A scene with loads that are functions of time has to be passed again.
+    A scene with loads that are functions of time has to be passed again. SceneError where the file is not
+    that of a failed step, or damaged.
     """
     record = read_record(path)
     try:
@@ -45,18 +47,23 @@ def replay(path: str | Path, *, scene: Scene | None = None) -> Attempt:
         if scene is None:
             scene = read_scene(record["scene"])[0]
         model = Model(scene, options.friction_residual)
-        state = State(
-            record["time"], *(np.array(record["state"][part], float) for part in ("x", "q", "v", "w"))
-        )
+        state = _state(record, model)
         stepper = make_stepper(model, options)
         restore(stepper, record["solver"])
         h = float(record["step"])
-    except (KeyError, TypeError, IndexError) as error:
-        raise SceneError(
-            f"{path}: the file of a failed step is incomplete ({error}); write it again"
-        ) from None
+    except (SceneError, ShapeError) as error:
+        raise SceneError(f"{path}: {one_line(error)}") from None
+    except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError) as error:
+        words = f"{type(error).__name__}: {one_line(error)}"
+        raise SceneError(f"{path}: the file of a failed step is damaged: {words}") from None
     memory = Memory(stepper)
-    attempt = stepper.step(state, h)
+    try:
+        attempt = stepper.step(state, h)
+    except (SceneError, ShapeError, SimulationError):
+        raise
+    except (ValueError, ArithmeticError, LookupError, RuntimeError) as error:
+        words = f"{type(error).__name__}: {one_line(error)}"
+        raise SimulationError(f"{path}: the step cannot be taken: {words}") from error
     if attempt.solves and not attempt.reason:
         return attempt
     bodies = {
@@ -72,14 +79,15 @@ def replay(path: str | Path, *, scene: Scene | None = None) -> Attempt:
     )
 
 
-def read_record(path: str | Path) -> dict[str, Any]:
-    """The contents of a failed step's file."""
-    try:
-        record = json.loads(Path(path).read_text())
-    except OSError as error:
-        raise SceneError(f"{path}: cannot be read: {error.strerror}") from None
-    except ValueError as error:
-        raise SceneError(f"{path}: not a JSON file: {error}") from None
-    if not isinstance(record, dict) or record.get("format") != FORMAT:
-        raise SceneError(f"{path}: not the file of a failed step")
-    return record
+def _state(record: dict[str, Any], model: Model) -> State:
+    """The state at the start of the step, of the bodies of the scene."""
+    first = model.initial_state()
+    found = {}
+    for part in PARTS:
+        found[part] = np.array(record["state"][part], float)
+        wanted = getattr(first, part).shape
+        if found[part].shape != wanted:
+            raise SceneError(f"state.{part} has the shape {found[part].shape}, where {wanted} belongs")
+    if model.dim == 3 and not unit(found["q"]):
+        raise SceneError("state.q: a quaternion has not the length 1")
+    return State(float(record["time"]), **found)

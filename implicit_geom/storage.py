@@ -1,6 +1,7 @@
-"""Runs on disk: HDF5, written whole or not at all, readable by any HDF5 tool.
+"""Runs on disk: HDF5 behind a line with its hash, written whole or not at all, readable by any HDF5 tool.
 
-    /            attributes: format, format_version, versions, scene, options, memory, failure (JSON texts)
+    /            attributes: format, format_version, failure; texts (JSON): versions, scene, options, memory,
+                 calls (`implicit_geom.calls`)
     /initial     x, q, v, w at the start; attribute time
     /solves      one dataset a column, the states x, q, v, w at the end of every solve, and the velocities
                  `half` that moved the bodies
@@ -10,81 +11,107 @@
                  programs; attribute bodies names them. Not read back.
 
 JSON keeps every bit of a float, so that a loaded run continues exactly as the saved one would have.
+`implicit_geom.run_file` says how the bytes are laid out, `implicit_geom.run_content` what is checked.
+The file is made in memory: HDF5 crashes where a disk is full, ordinary writing does not.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import platform
-import tempfile
-from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
-import h5py
 import numpy as np
 
-from implicit_geom.calls import Call
-from implicit_geom.errors import SceneError
-from implicit_geom.model import State
-from implicit_geom.options import SimulationOptions
-from implicit_geom.scenefile import read_scene, to_dict
-from implicit_geom.solves import PARTS, SOLVE, STEP, Solves, contact_dtype
+from implicit_geom.errors import SceneError, SimulationError, one_line
+from implicit_geom.old_runs import SIGNATURE, read_old
+from implicit_geom.run_content import GROUPS, LATER_TEXTS, MOTION, TEXTS, run_of
+from implicit_geom.run_file import CHUNK, MAGIC, Damaged, Newer, Parts, put, seal, unseal
+from implicit_geom.scenefile import to_dict
+from implicit_geom.solves import PARTS
 from implicit_geom.trajectory import Trajectory
 from implicit_geom.version import __version__
+from implicit_geom.writing import check_replaceable, check_writable, write_whole
+
+if TYPE_CHECKING:
+    import h5py
 
 FORMAT = "implicit-geom run"
-FORMAT_VERSION = 4
-LATER = ("reason",)  # columns that files of this format may lack
+FORMAT_VERSION = 4  # of the HDF5 part
+SUFFIXES = (".h5", ".hdf5")
 
 
-def save(run: Trajectory, path: Path) -> None:
-    """Write a run; an existing file is replaced only when the new one is complete."""
+def save(run: Trajectory, path: Path, *, force: bool = False) -> None:
+    """Write a run; an existing file is replaced only when the new one is complete, and if it is a run.
+
+    With `force` any file of that name is replaced. SimulationError where the disk does not take it.
+    """
+    import h5py
+
+    check_output(path, force=force)
+    # a name is needed, no file of that name is made
+    with h5py.File("run", "w", driver="core", backing_store=False, block_size=CHUNK) as file:
+        _write(run, file)
+        notes = {"failure": run.failure, "time": run.initial.time}
+        pieces = seal(file, GROUPS, (*TEXTS, *LATER_TEXTS, "versions"), notes)
+    write_whole(path, *pieces)
+
+
+def check_output(path: Path, *, force: bool = False) -> None:
+    """Refuse a place where no run can be saved, before any work is done."""
     check_writable(path)
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    os.close(handle)
-    try:
-        with h5py.File(name, "w") as file:
-            _write(run, file)
-        os.chmod(name, 0o666 & ~_umask())
-        os.replace(name, path)
-    except BaseException:
-        with suppress(FileNotFoundError):
-            os.unlink(name)
-        raise
+    if path.suffix.lower() not in SUFFIXES:
+        raise SceneError(f"{path}: a run is saved as HDF5; give a name that ends in .h5 or .hdf5")
+    if not force:
+        check_replaceable(path, is_run, "a run saved by implicit-geom")
 
 
-def check_writable(path: Path) -> None:
-    """Refuse a place that cannot be written to, before any work is done."""
-    folder = path.parent
-    if not folder.is_dir():
-        raise SceneError(f"{path}: there is no directory {str(folder)!r}; make it first")
-    if path.is_dir():
-        raise SceneError(f"{path}: is a directory; give a file name in it")
-    if not os.access(folder, os.W_OK | os.X_OK):
-        raise SceneError(f"{path}: the directory {str(folder)!r} cannot be written to; choose another")
+def is_run(path: Path) -> bool:
+    """Whether a file is a run of this or an earlier version, perhaps a damaged one."""
+    with path.open("rb") as file:
+        head = file.read(len(MAGIC))
+        if head == MAGIC:
+            return True
+        return head.startswith(SIGNATURE) and FORMAT.encode() in file.read()
 
 
 def load(path: Path) -> Trajectory:
-    """Read a run."""
+    """Read a run; SceneError for anything that is none, or not as it was written.
+
+    A file without a hash, of an earlier version, is read by a process of its own: `implicit_geom.old_runs`
+    says what cannot be found there.
+    """
     if not path.is_file():
         raise SceneError(f"{path}: no such file")
-    foreign = f"{path}: not a run saved by implicit-geom"
     try:
-        with h5py.File(path, "r") as file:
-            if file.attrs.get("format") != FORMAT:
-                raise SceneError(foreign)
-            if file.attrs["format_version"] > FORMAT_VERSION:
-                raise SceneError(f"{path}: written by a newer version; update implicit-geom")
-            if file.attrs["format_version"] < FORMAT_VERSION:
-                raise SceneError(f"{path}: written by an older version; run the scene again")
-            return _read(file)
-    except OSError:
-        raise SceneError(f"{foreign}, or damaged") from None
-    except KeyError as error:
-        raise SceneError(f"{path}: a damaged run: {error.args[0]}") from None
+        data = path.read_bytes()
+        parts = unseal(data) if data.startswith(MAGIC) else _old(path, data)
+        return run_of(parts)
+    except Newer:
+        raise SceneError(f"{path}: written by a newer version; update implicit-geom") from None
+    except Damaged as error:
+        raise SceneError(f"{path}: a damaged run: {one_line(error)}") from None
+    except OSError as error:
+        raise SceneError(f"{path}: cannot be read: {error.strerror or error}") from None
+    except MemoryError:
+        raise SimulationError(f"{path}: the memory does not suffice to read it") from None
+
+
+def _old(path: Path, data: bytes) -> Parts:
+    foreign = f"{path}: not a run saved by implicit-geom"
+    if not data.startswith(SIGNATURE):
+        raise SceneError(f"{foreign}, or damaged")
+    parts = read_old(data, FORMAT, FORMAT_VERSION)
+    found = parts.notes.get("format_version")
+    if parts.notes.get("format") != FORMAT or not isinstance(found, int):
+        raise SceneError(foreign)
+    if found > FORMAT_VERSION:
+        raise Newer
+    if found < FORMAT_VERSION:
+        raise SceneError(f"{path}: written by an older version; run the scene again")
+    return parts
 
 
 def _write(run: Trajectory, file: h5py.File) -> None:
@@ -100,39 +127,18 @@ def _write(run: Trajectory, file: h5py.File) -> None:
     file.attrs["failure"] = run.failure
     for name, value in texts.items():
         # a dataset, because attributes are limited to 64 kB
-        file.create_dataset(name, data=json.dumps(value))
+        file.create_dataset(name, data=np.bytes_(json.dumps(value).encode()))
     initial = file.create_group("initial")
     initial.attrs["time"] = run.initial.time
-    _put(initial, {part: getattr(run.initial, part) for part in PARTS})
-    _put(file.create_group("solves"), {part: getattr(run.log, part) for part in PARTS})
-    _put(file["solves"], {"half": run.log.half, **_columns(run.log.table)})
-    _put(file.create_group("contacts"), _columns(run.log.contacts))
-    _put(file.create_group("steps"), _columns(run.steps))
+    put(initial, {part: getattr(run.initial, part) for part in PARTS})
+    put(file.create_group("solves"), {part: getattr(run.log, part) for part in PARTS})
+    put(file["solves"], {"half": run.log.half, **_columns(run.log.table)})
+    put(file.create_group("contacts"), _columns(run.log.contacts))
+    put(file.create_group("steps"), _columns(run.steps))
     states = run.states
     motion = file.create_group("motion")
     motion.attrs["bodies"] = run.names
-    names = dict(zip(("position", "orientation", "velocity", "angular_velocity"), PARTS, strict=True))
-    _put(motion, {"time": run.time, **{name: getattr(states, part) for name, part in names.items()}})
-
-
-def _read(file: h5py.File) -> Trajectory:
-    texts = {name: json.loads(file[name][()]) for name in ("scene", "options", "memory")}
-    scene, _ = read_scene(texts["scene"])
-    parts = [file["initial"][part][()] for part in PARTS]
-    initial = State(float(file["initial"].attrs["time"]), *parts)
-    solves = Solves(
-        table=_table(file["solves"], SOLVE),
-        half=file["solves"]["half"][()],
-        contacts=_table(file["contacts"], contact_dtype(scene.dim)),
-        **{part: file["solves"][part][()] for part in PARTS},
-    )
-    options = SimulationOptions(**texts["options"])
-    steps = _table(file["steps"], STEP)
-    failure = str(file.attrs["failure"])
-    calls = [Call(**call) for call in json.loads(file["calls"][()])] if "calls" in file else None
-    return Trajectory(
-        scene, options, initial, solves, steps, texts["memory"], failure, assessed=len(steps), calls=calls
-    )
+    put(motion, {"time": run.time, **{name: getattr(states, part) for name, part in MOTION.items()}})
 
 
 def versions() -> dict[str, str]:
@@ -143,27 +149,3 @@ def versions() -> dict[str, str]:
 
 def _columns(table: np.ndarray) -> dict[str, np.ndarray]:
     return {name: table[name] for name in table.dtype.names or ()}
-
-
-def _put(group: h5py.Group, arrays: dict[str, np.ndarray]) -> None:
-    for name, array in arrays.items():
-        if array.dtype.kind == "U":
-            array = np.char.encode(array, "utf-8")
-        options: dict[str, Any] = {"compression": "gzip", "shuffle": True} if array.size > 256 else {}
-        group.create_dataset(name, data=np.ascontiguousarray(array), **options)
-
-
-def _table(group: h5py.Group, dtype: np.dtype) -> np.ndarray:
-    names = dtype.names or ()
-    # (a column that an earlier version did not write stays empty)
-    columns = {name: group[name][()] for name in names if name in group or name not in LATER}
-    table = np.zeros(len(columns[names[0]]), dtype)
-    for name, column in columns.items():
-        table[name] = np.char.decode(column, "utf-8") if column.dtype.kind == "S" else column
-    return table
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

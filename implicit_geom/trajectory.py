@@ -252,15 +252,19 @@ class Trajectory:
         """A few lines of text: steps, energy, time taken, and what was out of the ordinary."""
         return summary(self)
 
-    def save(self, path: str | Path) -> None:
-        """Write the run to an HDF5 file, whole or not at all."""
+    def save(self, path: str | Path, *, force: bool = False) -> None:
+        """Write the run to an HDF5 file (.h5, .hdf5), whole or not at all.
+
+        An earlier run of that name is replaced, any other file only with `force`. SimulationError where the
+        disk is full: the run and what was there are kept.
+        """
         from implicit_geom.storage import save
 
-        save(self, Path(path))
+        save(self, Path(path), force=force)
 
     @staticmethod
     def load(path: str | Path) -> Trajectory:
-        """Read a run that `save` wrote."""
+        """Read a run that `save` wrote; SceneError where the file is another one, or damaged."""
         from implicit_geom.storage import load
 
         return load(Path(path))

@@ -9,6 +9,7 @@ from typing import Any
 from implicit_geom.commands.run import read_stepper, scene_and_options
 from implicit_geom.errors import SceneError
 from implicit_geom.trajectory import Trajectory
+from implicit_geom.writing import check_input_kept
 
 
 def add(commands: Any, debug: argparse.ArgumentParser) -> None:
@@ -44,6 +45,10 @@ def main(chosen: argparse.Namespace) -> int:
         steppers = combinations(**counts)
     elif chosen.steppers:
         steppers = {text.strip(): read_stepper(text) for text in chosen.steppers.split(",")}
+    folder = Path(chosen.output)
+    outputs = [folder / name for name in ("comparison.csv", "comparison.png", "attribution.csv")]
+    for source in filter(None, (chosen.scene, chosen.reference)):
+        check_input_kept(Path(source), *outputs)
     reference = Trajectory.load(chosen.reference) if chosen.reference else None
     found = compare(scene, **options, steppers=steppers, reference=reference)
     print(found)
@@ -51,6 +56,6 @@ def main(chosen: argparse.Namespace) -> int:
         print(part)
     if chosen.all:
         print("S faceted surface, G gap linearised, W wrench at the start, F friction pyramid; - exact")
-    for path in found.save(Path(chosen.output)):
+    for path in found.save(folder):
         print(f"saved {path}")
     return 0 if found.finished else 1

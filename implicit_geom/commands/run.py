@@ -7,15 +7,17 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from implicit_geom.errors import SceneError, StepFailed
+from implicit_geom.errors import SceneError, SimulationError, StepFailed
 from implicit_geom.interrupts import HELD, status
 from implicit_geom.options import SimulationOptions
 from implicit_geom.replay import replay
+from implicit_geom.replay_file import check_output as check_record
 from implicit_geom.scene import Scene
 from implicit_geom.scenefile import read_scene
 from implicit_geom.simulate import simulate
 from implicit_geom.switches import Stepper
 from implicit_geom.trajectory import Trajectory
+from implicit_geom.writing import check_input_kept
 
 
 def add(commands: Any, debug: argparse.ArgumentParser) -> None:
@@ -38,11 +40,12 @@ def add(commands: Any, debug: argparse.ArgumentParser) -> None:
         help="keep every N-th step and the last, instead of the scene file's",
     )
     p.add_argument("--plot", action="store_true", help="write a figure beside the output")
+    p.add_argument("--force", action="store_true", help="overwrite outputs that are no runs of implicit-geom")
     p.set_defaults(main=main)
 
 
 def main(chosen: argparse.Namespace) -> int:
-    from implicit_geom.storage import check_writable
+    from implicit_geom.storage import check_output, check_writable
 
     source = Path(chosen.scene)
     if source.suffix == ".json":
@@ -50,19 +53,17 @@ def main(chosen: argparse.Namespace) -> int:
     output = Path(chosen.output or f"{source.stem}.h5")
     scene, options = read_scene(source)
     options = _options(chosen, options, source)
-    check_writable(output)
-    if output.suffix in (".png", ".json", ".toml"):
-        raise SceneError(f"{output}: a run is saved as HDF5; give a name that ends in .h5")
-    figure = output.with_suffix(".png")
+    check_output(output, force=chosen.force)
+    figure, record = output.with_suffix(".png"), output.with_suffix(".failed.json")
+    check_record(record, force=chosen.force)
     if chosen.plot:
         check_writable(figure)
+    check_input_kept(source, output, record, *([figure] if chosen.plot else []))
     try:
         run = simulate(scene, **options)
     except StepFailed as failure:
-        record = output.with_suffix(".failed.json")
         with HELD:
-            failure.run.save(output)
-            failure.write(record)
+            _keep(failure, output, record, chosen.force)
         print(failure.run.summary())
         print(
             f"implicit-geom: {failure}; the run so far is in {output}, the step in {record}", file=sys.stderr
@@ -73,15 +74,15 @@ def main(chosen: argparse.Namespace) -> int:
         if partial is None:
             raise
         with HELD:
-            partial.save(output)
+            partial.save(output, force=chosen.force)
             print(
                 f"implicit-geom: interrupted at t = {partial.time[-1]:g} s; the run so far is in {output}",
                 file=sys.stderr,
             )
         return status(interrupt)
-    with HELD:
-        run.save(output)
     print(run.summary())
+    with HELD:
+        run.save(output, force=chosen.force)
     print(f"saved       {output}")
     if chosen.plot:
         from implicit_geom.figures import overview
@@ -89,6 +90,15 @@ def main(chosen: argparse.Namespace) -> int:
         overview(run).savefig(figure, dpi=150)
         print(f"figure      {figure}")
     return 0
+
+
+def _keep(failure: StepFailed, output: Path, record: Path, force: bool) -> None:
+    """Save the run so far and the failed step; where the disk takes neither, the failure is still told."""
+    try:
+        failure.run.save(output, force=force)
+        failure.write(record, force=force)
+    except SimulationError as error:
+        raise SimulationError(f"{failure}; {error}") from None
 
 
 def _options(chosen: argparse.Namespace, options: dict[str, Any], source: Path) -> dict[str, Any]:
