@@ -84,7 +84,10 @@ def _state(record: dict[str, Any], model: Model) -> State:
     first = model.initial_state()
     found = {}
     for part in PARTS:
-        found[part] = np.array(record["state"][part], float)
+        given = np.array(record["state"][part])
+        if given.dtype.kind not in "fi":
+            raise SceneError(f"state.{part} holds something else than numbers")
+        found[part] = given.astype(float)
         wanted = getattr(first, part).shape
         if found[part].shape != wanted:
             raise SceneError(f"state.{part} has the shape {found[part].shape}, where {wanted} belongs")

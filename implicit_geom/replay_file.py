@@ -34,7 +34,7 @@ def write_record(record: dict[str, Any], path: Path, *, force: bool = False) -> 
     """Write a record; an existing file only if it is of the same kind, or with `force`."""
     check_output(path, force=force)
     content = _worded({**record, "format": FORMAT, "format_version": VERSION})
-    text = json.dumps({**content, "sha256": _digest(content)}, indent=1, allow_nan=False).encode()
+    text = json.dumps({**content, "sha256": digest(content)}, indent=1, allow_nan=False).encode()
     if len(text) > LIMIT:
         raise SceneError(
             f"{path}: the step of so large a scene takes {len(text)} bytes, and {LIMIT} are read"
@@ -84,7 +84,7 @@ def _checked(record: dict[str, Any]) -> dict[str, Any]:
         raise ValueError("written by a newer version; update implicit-geom")
     if version == VERSION:
         finite(record, "record")
-        if record.get("sha256") != _digest({k: v for k, v in record.items() if k != "sha256"}):
+        if record.get("sha256") != digest({k: v for k, v in record.items() if k != "sha256"}):
             raise ValueError("its content is not what was written")
     for name in CONTENT:
         if name not in record:
@@ -108,7 +108,8 @@ def _checked(record: dict[str, Any]) -> dict[str, Any]:
     return record
 
 
-def _digest(content: dict[str, Any]) -> str:
+def digest(content: dict[str, Any]) -> str:
+    """The hash of a record without its own entry."""
     plain = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(plain.encode()).hexdigest()
 

@@ -62,6 +62,9 @@ def _run(parts: Parts) -> Trajectory:
     if not isinstance(failure, str) or not failure.isprintable():
         raise Damaged("the reason of its failure is no line of text")
     initial = State(float(time), *(_floats(parts, f"initial/{part}", _shape(scene, part)) for part in PARTS))
+    for name in parts.arrays:
+        if name.startswith("initial/") and name.removeprefix("initial/") not in PARTS:
+            raise Damaged(f"{name!r} is not known")
     steps = _steps(parts)
     solves = _solves(parts, scene)
     _check_steps(steps, solves)

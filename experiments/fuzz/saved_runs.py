@@ -97,7 +97,7 @@ def originals() -> list[bytes]:
 
 def without_hash(data: bytes) -> bytes:
     """The HDF5 part alone, as earlier versions wrote it."""
-    return data[_index(data)["block"] :]
+    return data[index_of(data)["block"] :]
 
 
 def with_new_hash(index: dict[str, Any], image: bytes) -> bytes:
@@ -122,7 +122,7 @@ def attacked(old: bytes, attack: Any, rng: np.random.Generator) -> bytes:
 
 def _with_new_hash(data: bytes, rng: np.random.Generator) -> bytes:
     """A number or a name in the list of arrays changed, or the bytes of an array."""
-    index = _index(data)
+    index = index_of(data)
     image = data[index["block"] :]
     if rng.random() < 0.3:
         return with_new_hash(index, BYTES[rng.integers(3)](image, rng))
@@ -165,7 +165,8 @@ def _with_new_hash(data: bytes, rng: np.random.Generator) -> bytes:
     return with_new_hash(index, image)
 
 
-def _index(data: bytes) -> Any:
+def index_of(data: bytes) -> Any:
+    """The list of arrays of a file."""
     head = HEAD.match(data)
     assert head is not None
     return json.loads(data[head.end() : data.index(b"\n", head.end())])

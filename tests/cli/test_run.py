@@ -152,3 +152,53 @@ def test_friction_that_was_not_set_is_one_line(call, scene, folder: Path) -> Non
     told = "friction: mu = 0 for every pair, because scene.friction was not called"
     assert outcome.err.splitlines() == [f"implicit-geom: notice: {told}"]
     assert f"notice      {told}" in outcome.out
+
+
+@pytest.mark.parametrize("name", ["egg.toml", "out", "out.txt", "out.h5.gz"])
+def test_names_of_other_kinds_are_refused(name: str, call, scene: str, folder: Path) -> None:
+    """A run is saved as .h5 or .hdf5 only: status 2 before the simulation, the scene file as it was."""
+    for force in ([], ["--force"]):
+        outcome = call("run", "egg.toml", "-o", name, *force)
+        assert outcome.status == 2
+        assert "ends in .h5 or .hdf5" in outcome.err
+        assert outcome.err.count("\n") == 1
+    assert (folder / "egg.toml").read_text() == scene
+    assert [p.name for p in folder.iterdir()] == ["egg.toml"]
+
+
+def test_only_runs_are_overwritten(call, scene: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run is replaced, another file only with --force, the scene file never; before the simulation."""
+    assert [call("run", "egg.toml", "-o", "out.h5").status for _ in range(2)] == [0, 0]
+    (folder / "out.h5").write_text("notes")
+    (folder / "own.failed.json").write_text("notes")
+    (folder / "scene.h5").write_text(scene)
+    with monkeypatch.context() as patch:
+        patch.setattr("implicit_geom.commands.run.simulate", lambda *_, **__: 1 / 0)
+        for output, source in (("out.h5", "egg.toml"), ("own.h5", "egg.toml"), ("scene.h5", "scene.h5")):
+            outcome = call("run", source, "-o", output)
+            assert outcome.status == 2, outcome
+            assert "--force" in outcome.err
+        outcome = call("run", "scene.h5", "-o", "scene.h5", "--force")
+        assert outcome.status == 2
+        assert "is the input file 'scene.h5' itself" in outcome.err
+    assert (folder / "scene.h5").read_text() == scene
+    assert (folder / "out.h5").read_text() == "notes"
+    assert call("run", "egg.toml", "-o", "out.h5", "--force").status == 0
+    assert len(Trajectory.load(folder / "out.h5").time) == 21
+
+
+def test_full_disk_is_one_line(call, scene, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Status 1, the summary, one line on stderr, and the earlier run is still there."""
+    assert call("run", "egg.toml", "-o", "out.h5").status == 0
+    before = (folder / "out.h5").read_bytes()
+
+    def full(*_) -> int:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.write", full)
+    outcome = call("run", "egg.toml", "-o", "out.h5")
+    assert outcome.status == 1
+    assert outcome.err.count("\n") == 1
+    assert "out.h5: could not be written: No space left on device" in outcome.err
+    assert "20 steps: 20 converged" in outcome.out
+    assert (folder / "out.h5").read_bytes() == before
