@@ -116,14 +116,14 @@ def check_plain(plain: Any) -> None:
 
 
 def _check_history(history: Any) -> None:
-    """None, or a count and rows of numbers; infinity stands for what is not known yet."""
+    """None, or a count and rows of numbers; rows that are not known yet may hold NaN and infinity."""
     if history is None:
         return
     if not isinstance(history, list) or len(history) != 2 or not isinstance(history[1], list):
         raise ValueError("history is no count and its rows")
     _numbers("history", history[:1])
     for row in history[1]:
-        _numbers("history", row, infinite=True)
+        _numbers("history", row, known=False)
         if len(row) != len(history[1][0]):
             raise ValueError("history has rows of unequal length")
 
@@ -135,10 +135,10 @@ def _pairs(name: str, table: Any) -> list[Any]:
     return list(table.values())
 
 
-def _numbers(name: str, values: Any, *, infinite: bool = False) -> None:
-    """Refuse all but a list of numbers that are finite, or at least no NaN."""
+def _numbers(name: str, values: Any, *, known: bool = True) -> None:
+    """Refuse all but a list of numbers, finite ones where they are `known`."""
     right = isinstance(values, list) and all(type(v) in (int, float) for v in values)
-    if not right or not all(v == v and (infinite or abs(v) < math.inf) for v in values):
+    if not right or (known and not all(math.isfinite(v) for v in values)):
         raise ValueError(f"{name} holds something else than finite numbers")
 
 

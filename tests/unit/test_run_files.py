@@ -9,9 +9,10 @@ import h5py
 import numpy as np
 import pytest
 
+import shapes
 from experiments.fuzz.hostile_hdf5 import ATTACKS, put
 from experiments.fuzz.saved_runs import attacked, content, index_of, originals, with_new_hash, without_hash
-from implicit_geom import SceneError, Trajectory, replay, run_content
+from implicit_geom import Scene, SceneError, Trajectory, replay, run_content, simulate
 from implicit_geom.run_file import CHUNK
 from implicit_geom.solves import STEP
 
@@ -198,3 +199,15 @@ def test_columns_that_come_and_go(refused, tmp_path: Path, monkeypatch: pytest.M
     less = np.dtype([d for d in STEP.descr if d[0] != "guard"])
     monkeypatch.setattr(run_content, "STEP", less)
     assert "'guard' that this version does not know; update" in refused(originals()[0])
+
+
+def test_solutions_that_are_not_known_yet(tmp_path: Path) -> None:
+    """A compiled march that has just begun remembers NaN in places; saved, it goes on like the run itself."""
+    scene = Scene(gravity=(0, 0, -9.81))
+    scene.add("ground", shapes.halfspace(normal=(0, 0, 1)), fixed=True)
+    scene.add("ball", shapes.sphere(0.1), mass=1.0, position=(0, 0, 0.1), velocity=(1, 0, 0))
+    run = simulate(scene, duration=0.02, step=0.01, progress=False)
+    run.memory["history"][1][-1][1:] = [float("nan")] * (len(run.memory["history"][1][-1]) - 1)
+    run.save(tmp_path / "run.h5")
+    again = Trajectory.load(tmp_path / "run.h5").resume(duration=0.05)
+    assert again.states.x.tobytes() == run.resume(duration=0.05).states.x.tobytes()
