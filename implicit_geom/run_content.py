@@ -97,8 +97,10 @@ def _text(parts: Parts, name: str) -> Any:
 
 
 def _scene(plain: Any) -> Scene:
+    if not isinstance(plain, dict):
+        raise Damaged("scene is no table")
     try:
-        return read_scene(finite(plain, "scene"))[0] if isinstance(plain, dict) else Scene(dim=plain)
+        return read_scene(finite(plain, "scene"))[0]
     except (SceneError, ShapeError) as error:
         raise Damaged(f"scene: {error}") from None
     except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError) as error:

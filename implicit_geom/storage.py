@@ -54,7 +54,7 @@ def save(run: Trajectory, path: Path, *, force: bool = False) -> None:
     # a name is needed, no file of that name is made
     with h5py.File("run", "w", driver="core", backing_store=False, block_size=CHUNK) as file:
         _write(run, file)
-        notes = {"failure": run.failure, "time": run.initial.time}
+        notes = {"failure": _failure(run), "time": run.initial.time}
         pieces = seal(file, GROUPS, (*TEXTS, *LATER_TEXTS, "versions"), notes)
     write_whole(path, *pieces)
 
@@ -124,7 +124,7 @@ def _write(run: Trajectory, file: h5py.File) -> None:
     }
     file.attrs["format"] = FORMAT
     file.attrs["format_version"] = FORMAT_VERSION
-    file.attrs["failure"] = run.failure
+    file.attrs["failure"] = _failure(run)
     for name, value in texts.items():
         # a dataset, because attributes are limited to 64 kB
         file.create_dataset(name, data=np.bytes_(json.dumps(value).encode()))
@@ -139,6 +139,11 @@ def _write(run: Trajectory, file: h5py.File) -> None:
     motion = file.create_group("motion")
     motion.attrs["bodies"] = run.names
     put(motion, {"time": run.time, **{name: getattr(states, part) for name, part in MOTION.items()}})
+
+
+def _failure(run: Trajectory) -> str:
+    """The reason, which is read back only where it is a line of text."""
+    return run.failure if run.failure.isprintable() else one_line(run.failure)
 
 
 def versions() -> dict[str, str]:

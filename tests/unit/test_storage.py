@@ -109,6 +109,15 @@ def test_writing_is_all_or_nothing(disc, tmp_path: Path, monkeypatch: pytest.Mon
     assert [p.name for p in tmp_path.iterdir()] == ["run.h5"]
 
 
+def test_any_reason_of_failure_can_be_read_back(disc, tmp_path: Path) -> None:
+    """A reason in several lines is saved as one; one line is kept as it is."""
+    run = simulate(disc(), duration=0.02, step=0.01)
+    for reason, kept in (("é: no luck", "é: no luck"), ("no\n  luck\x1b[2J", "no luck?[2J")):
+        run.failure = reason
+        run.save(tmp_path / "run.h5")
+        assert Trajectory.load(tmp_path / "run.h5").failure == kept
+
+
 def test_no_directory_is_a_clear_error(disc, tmp_path: Path) -> None:
     """Saving into a directory that does not exist names it."""
     with pytest.raises(SceneError, match="there is no directory"):
