@@ -56,3 +56,13 @@ def test_advise_names_a_stepper_or_fails(call, scene) -> None:
     assert none.status == 1
     assert "no trial can be judged to 1e-12" in none.out
     assert call("advise", "egg.toml", "--tolerance", "0").status == 2
+
+
+def test_the_scene_file_is_kept(call, scene: str, folder: Path) -> None:
+    """A scene file that has the name of an output is not overwritten."""
+    (folder / "compared").mkdir()
+    source = (folder / "egg.toml").rename(folder / "compared" / "comparison.csv")
+    outcome = call("compare", str(source))
+    assert outcome.status == 2
+    assert "is the input file" in outcome.err
+    assert source.read_text() == scene
