@@ -16,7 +16,7 @@ from implicit_geom.scene import Scene
 from implicit_geom.scenefile import read_scene, to_dict
 from implicit_geom.solver_state import Memory, restore
 from implicit_geom.solves import PARTS
-from implicit_geom.steppers import make_stepper
+from implicit_geom.steppers import AnyStepper, make_stepper
 from implicit_geom.steppers.solve import Attempt
 from shapes.errors import ShapeError
 
@@ -41,22 +41,8 @@ def replay(path: str | Path, *, scene: Scene | None = None) -> Attempt:
     A scene with loads that are functions of time has to be passed again. SceneError where the file is not
     that of a failed step, or damaged.
     """
-    record = read_record(path)
-    try:
-        options = SimulationOptions(**record["options"])
-        if scene is None:
-            scene = read_scene(record["scene"])[0]
-        model = Model(scene, options.friction_residual)
-        state = _state(record, model)
-        stepper = make_stepper(model, options)
-        restore(stepper, record["solver"])
-        h = float(record["step"])
-    except (SceneError, ShapeError) as error:
-        raise SceneError(f"{path}: {one_line(error)}") from None
-    except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError) as error:
-        words = f"{type(error).__name__}: {one_line(error)}"
-        raise SceneError(f"{path}: the file of a failed step is damaged: {words}") from None
-    memory = Memory(stepper)
+    scene, options, stepper, state, h = prepare(path, scene)
+    model, memory = stepper.model, Memory(stepper)
     try:
         attempt = stepper.step(state, h)
     except (SceneError, ShapeError, SimulationError):
@@ -77,6 +63,28 @@ def replay(path: str | Path, *, scene: Scene | None = None) -> Attempt:
         history=attempt.history,
         replay=replay_record(scene, state, h, memory, options),
     )
+
+
+def prepare(
+    path: str | Path, scene: Scene | None = None
+) -> tuple[Scene, SimulationOptions, AnyStepper, State, float]:
+    """All that the step of a file needs, with the stepper as it was; SceneError where that cannot be."""
+    record = read_record(path)
+    try:
+        options = SimulationOptions(**record["options"])
+        if scene is None:
+            scene = read_scene(record["scene"])[0]
+        model = Model(scene, options.friction_residual)
+        state = _state(record, model)
+        stepper = make_stepper(model, options)
+        restore(stepper, record["solver"])
+        h = float(record["step"])
+    except (SceneError, ShapeError) as error:
+        raise SceneError(f"{path}: {one_line(error)}") from None
+    except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError) as error:
+        words = f"{type(error).__name__}: {one_line(error)}"
+        raise SceneError(f"{path}: the file of a failed step is damaged: {words}") from None
+    return scene, options, stepper, state, h
 
 
 def _state(record: dict[str, Any], model: Model) -> State:

@@ -93,7 +93,7 @@ def outcome(
         except BaseException as error:
             words = f"{type(error).__name__}: {error}"
         if _spent() - started > HANG:
-            return f"hangs: {_spent() - started:.1f} s"
+            return f"hangs in {read.__name__}: {_spent() - started:.1f} s"
     if words:
         return words
     if found is None or not hashed or case_data == original:
