@@ -91,7 +91,7 @@ def _call(plain: Any) -> Call:
 
 
 def _checked(call: Call) -> Call:
-    counts = [*call.statuses.values(), *call.guards.values(), call.first, call.steps, call.fourth]
+    counts: list[Any] = [*call.statuses.values(), *call.guards.values(), call.first, call.steps, call.fourth]
     counts += [0 if call.compiled is None else call.compiled, *(told[0] for told in call.outside.values())]
     numbers = [call.step_time, call.total_time, call.deepest, *call.clock]
     numbers += [x for told in call.outside.values() for x in told]

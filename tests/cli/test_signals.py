@@ -32,9 +32,9 @@ def step(self, state, h):
     if abs(state.time - 0.1) < 1e-9:
         {step}
     return solve(self, state, h)
-def saving(self, path):
+def saving(self, path, **options):
     {save}
-    save(self, path)
+    save(self, path, **options)
 RattleStepper.step, Trajectory.save = step, saving
 {first}
 sys.exit(main(sys.argv[1:]))
