@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 
 from implicit_geom import rotation
-from implicit_geom.errors import SceneError, SimulationError
+from implicit_geom.errors import CallError, SceneError, SimulationError
 from implicit_geom.forks import undisturbed
+from implicit_geom.limits import check_scales
 from implicit_geom.model import Model, State
 from implicit_geom.notices import friction_missing
 from implicit_geom.options import SimulationOptions
@@ -29,10 +30,12 @@ from implicit_geom.steppers import make_stepper
 from implicit_geom.switches import Stepper
 from implicit_geom.trajectory import BodyMotion
 from implicit_geom.values import variants
+from shapes.calls import checked_call
 from shapes.lazy import cached_property
+from shapes.words import shown
 
 PAUSE = 0.1  # s between two reports of progress: counting thousands of scenes takes time
-
+MOST_NUMBERS = 2e9  # of all states of a batch, in 16 GB
 NAMED = 3  # failures that `summary` names
 FREE = 1e-9  # relative: a change of velocity this close to that of free flight is free flight's
 
@@ -135,6 +138,7 @@ class Batch:
         return self.kinetic_energy + self.potential_energy
 
 
+@checked_call(CallError)
 @undisturbed
 def simulate_batch(
     scene: Scene,
@@ -158,10 +162,12 @@ def simulate_batch(
     `batch.status`; the others are not touched by it. `threads` are as many as there are processors.
     """
     options = SimulationOptions(duration, step, stepper, friction_residual, tolerance, "record", energy_guard)
+    options.check_step()
     if threads is not None and (not isinstance(threads, int) or isinstance(threads, bool) or threads < 1):
-        raise SceneError(f"threads = {threads!r} must be a whole number above zero")
+        raise SceneError(f"threads = {shown(threads)} must be a whole number above zero")
     started = time.perf_counter()
     scenes = variants(scene, values)
+    check_room(len(scenes), len(scene.bodies), options)
     lanes: list[Lane] = []
     shared: dict[str, np.ndarray] = {}
     for i, s in enumerate(scenes):
@@ -190,6 +196,16 @@ def _touched(lanes: list[Lane], h: float) -> bool:
     return False
 
 
+def check_room(scenes: int, bodies: int, options: SimulationOptions) -> None:
+    """Refuse a batch whose states no memory holds, before any of it is computed."""
+    numbers = scenes * bodies * 13 * options.duration / options.step
+    if numbers > MOST_NUMBERS:
+        raise SceneError(
+            f"values: the states of {scenes} scenes take {8 * numbers / 1e9:.3g} GB, at most "
+            f"{8 * MOST_NUMBERS / 1e9:g} GB are kept; take fewer rows at a time, a longer step, or use sweep"
+        )
+
+
 @dataclass
 class Lane:
     """One scene on its way."""
@@ -214,6 +230,7 @@ class Lane:
         model = Model(scene, options.friction_residual)
         solver = make_stepper(model, options)
         state = model.initial_state()
+        check_scales(model, state, options.step)
         check_overlap(solver, state)
         lengths = options.step_lengths()
         fixed = np.setdiff1d(np.arange(len(model.bodies)), model.moving)

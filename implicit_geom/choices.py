@@ -2,34 +2,74 @@
 
 from __future__ import annotations
 
-import difflib
-import math
 from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 from implicit_geom.errors import SceneError
+from shapes import numbers
+from shapes.validate import QUATERNION
+from shapes.words import hint, shown
+
+__all__ = ["choice", "hint", "name_of", "number", "positive", "quaternion", "vector"]
+
+LONGEST_NAME = 200
 
 
 def positive(name: str, value: Any) -> float:
     """A finite number above zero."""
-    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
-        raise SceneError(f"{name} = {value!r} must be a positive number")
-    if not math.isfinite(value) or value <= 0:
-        raise SceneError(f"{name} = {value!r} must be positive and finite")
-    return float(value)
+    try:
+        real = numbers.number(value)
+    except numbers.NotNumbers as error:
+        wanted = "a positive number" if str(error) == "a number" else f"positive and {error}"
+        raise SceneError(f"{name} = {shown(value)} must be {wanted}") from None
+    if real <= 0:
+        raise SceneError(f"{name} = {shown(value)} must be positive and finite")
+    return real
+
+
+def number(field: str, value: Any, *, largest: float = numbers.LARGEST) -> float:
+    """A finite number."""
+    try:
+        return numbers.number(value, largest=largest)
+    except numbers.NotNumbers as error:
+        raise SceneError(f"{field} = {shown(value)} must be {error}") from None
+
+
+def vector(field: str, value: Any, *shape: int, largest: float = numbers.LARGEST) -> np.ndarray:
+    """Finite numbers in an array of the given shape."""
+    try:
+        return numbers.array(value, shape, largest=largest)
+    except numbers.NotNumbers as error:
+        raise SceneError(f"{field} = {shown(value)} must be {error}") from None
+
+
+def quaternion(field: str, value: Any) -> np.ndarray:
+    """A quaternion w, x, y, z of about unit length; (4,), as it was given."""
+    q = vector(field, value, 4)
+    norm = float(np.linalg.norm(q))
+    if abs(norm - 1) > QUATERNION:
+        raise SceneError(
+            f"{field} = {shown(value)} has the length {norm:.4g}; "
+            "a quaternion w, x, y, z must have length 1: divide it by its length"
+        )
+    return q
+
+
+def name_of(field: str, value: Any) -> str:
+    """A name that can be printed, saved and typed: a text of visible characters."""
+    if not isinstance(value, str) or not value:
+        raise SceneError(f"{field} = {shown(value)} must be a non-empty text")
+    if not value.isprintable():
+        raise SceneError(f"{field} = {shown(value)} must have no line breaks or other control characters")
+    if len(value) > LONGEST_NAME:
+        raise SceneError(f"{field} = {shown(value)} must have at most {LONGEST_NAME} characters")
+    return value
 
 
 def choice(name: str, value: Any, allowed: Iterable[str]) -> None:
     """One of a closed set of names."""
     allowed = tuple(allowed)
-    if value not in allowed:
-        raise SceneError(f"{name} = {value!r} is not known{hint(value, allowed)}")
-
-
-def hint(value: Any, known: Iterable[str]) -> str:
-    """`; did you mean ...?` with the nearest known name, or all of them."""
-    known = list(known)
-    near = difflib.get_close_matches(str(value), known, n=1)
-    return f"; did you mean {near[0]!r}?" if near else f"; known: {', '.join(known)}"
+    if not isinstance(value, str) or value not in allowed:
+        raise SceneError(f"{name} = {shown(value)} is not known{hint(value, allowed)}")

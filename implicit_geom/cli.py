@@ -20,6 +20,7 @@ from implicit_geom.errors import SceneError, SceneNotice
 from implicit_geom.interrupts import listening, status
 from implicit_geom.version import __version__
 from shapes.errors import ShapeError
+from shapes.words import one_line
 
 SUCCESS, FAILED, BAD_INPUT = 0, 1, 2
 NOBODY_READS = 128 + 13  # SIGPIPE
@@ -29,7 +30,7 @@ class _Parser(argparse.ArgumentParser):
     """argparse with one-line errors."""
 
     def error(self, message: str) -> NoReturn:
-        print(f"{self.prog}: {message}; see {self.prog} --help", file=sys.stderr)
+        print(one_line(f"{self.prog}: {message}; see {self.prog} --help"), file=sys.stderr)
         raise SystemExit(BAD_INPUT)
 
 
@@ -117,7 +118,7 @@ def _complain(chosen: argparse.Namespace, error: BaseException, message: str, st
     if chosen.debug:
         traceback.print_exception(error)
     else:
-        print(f"implicit-geom: {' '.join(message.split())}", file=sys.stderr)
+        print(one_line(f"implicit-geom: {message}"), file=sys.stderr)
     return status
 
 

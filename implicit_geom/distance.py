@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from implicit_geom import rotation
+from implicit_geom.choices import number, quaternion, vector
 from implicit_geom.closest_points import (
     ClosestPoints,
     GeometrySystem,
@@ -27,10 +28,13 @@ from implicit_geom.closest_points import (
     outward_normals,
 )
 from implicit_geom.contact_geometry import is_halfspace
-from implicit_geom.errors import SceneError, SimulationError
+from implicit_geom.errors import CallError, SceneError, SimulationError
 from implicit_geom.forks import undisturbed
+from implicit_geom.limits import check_place
 from implicit_geom.newton import NewtonOptions, follow_path, solve
+from shapes.calls import checked_call
 from shapes.shape import Shape
+from shapes.words import shown
 
 ROUNDING = 1e3  # multiple of the tolerance that rounding may leave on the rows
 STARTS = 8  # local maxima of phi that are followed up
@@ -39,6 +43,7 @@ MISSES = 3  # patterns without gain before the climb takes shorter steps
 OPTIONS = NewtonOptions(damped_steps=30)
 
 
+@checked_call(CallError, "distance")
 @undisturbed
 def distance(shape_a: Shape, pose_a: Any, shape_b: Shape, pose_b: Any) -> ClosestPoints:
     """Signed distance of two shapes, each at the pose (position, orientation) of its own frame.
@@ -47,7 +52,9 @@ def distance(shape_a: Shape, pose_a: Any, shape_b: Shape, pose_b: Any) -> Closes
     """
     for label, shape in (("first", shape_a), ("second", shape_b)):
         if not isinstance(shape, Shape):
-            raise SceneError(f"distance: the {label} shape is {shape!r}; give one such as shapes.sphere(1)")
+            raise SceneError(
+                f"distance: the {label} shape is {shown(shape)}; give one such as shapes.sphere(1)"
+            )
     if shape_a.dim != shape_b.dim:
         raise SceneError(f"distance: a {shape_a.dim}-D and a {shape_b.dim}-D shape cannot be compared")
     a, b = place(shape_a, pose_a), place(shape_b, pose_b)
@@ -74,24 +81,15 @@ def _gap(c: ClosestPoints) -> float:
 
 def place(shape: Shape, pose: Any) -> Placed:
     """A shape at a pose (position, orientation), both checked."""
-    try:
-        position, orientation = pose
-        x = np.asarray(position, float)
-        turn = np.asarray(orientation, float)
-    except (TypeError, ValueError):
-        raise SceneError(f"pose = {pose!r} must be a pair (position, orientation)") from None
-    wanted = (4,) if shape.dim == 3 else ()
-    if x.shape != (shape.dim,) or turn.shape != wanted or not np.all(np.isfinite(np.append(x, turn))):
-        raise SceneError(
-            f"pose = {pose!r} must be ({shape.dim} numbers, "
-            + ("a quaternion w, x, y, z)" if shape.dim == 3 else "an angle)")
-        )
+    if not isinstance(pose, list | tuple | np.ndarray) or len(pose) != 2:
+        kind = "a quaternion w, x, y, z" if shape.dim == 3 else "an angle"
+        raise SceneError(f"pose = {shown(pose)} must be a pair ({shape.dim} numbers, {kind})")
+    x = vector("pose: position", pose[0], shape.dim)
+    check_place("pose: position", x, shape.size)
     if shape.dim == 2:
-        return Placed(shape, x, rotation.planar(float(turn)), np.zeros(2))
-    norm = np.linalg.norm(turn)
-    if norm == 0:
-        raise SceneError("pose: the quaternion must not be zero")
-    return Placed(shape, x, rotation.matrix(turn / norm), np.zeros(3))
+        return Placed(shape, x, rotation.planar(number("pose: orientation", pose[1])), np.zeros(2))
+    turn = quaternion("pose: orientation", pose[1])
+    return Placed(shape, x, rotation.matrix(turn / np.linalg.norm(turn)), np.zeros(3))
 
 
 @dataclass(frozen=True)

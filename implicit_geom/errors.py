@@ -5,14 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from shapes.errors import OneLine
+from shapes.words import one_line as words_in_line
+
 
 def one_line(words: object) -> str:
     """Words from a file, or about one, in a line of no great length that does nothing to a terminal."""
-    text = words.decode(errors="replace") if isinstance(words, bytes) else str(words)
-    return "".join(c if c.isprintable() else "?" for c in " ".join(text.split()))[:300]
+    return words_in_line(words.decode(errors="replace") if isinstance(words, bytes) else str(words))
 
 
-class SceneError(ValueError):
+class SceneError(OneLine, ValueError):
     """Bad input: the message names the field, its value and what would be right."""
 
 
@@ -20,7 +22,11 @@ class SceneNotice(UserWarning):
     """Something about a scene that its author may not have meant; given once a scene."""
 
 
-class SimulationError(RuntimeError):
+class CallError(SceneError, TypeError):
+    """A call with arguments that are not taken."""
+
+
+class SimulationError(OneLine, RuntimeError):
     """The work could not be done."""
 
 

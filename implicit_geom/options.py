@@ -13,11 +13,13 @@ from implicit_geom.choices import choice, hint, positive
 from implicit_geom.errors import SceneError
 from implicit_geom.friction import FORMS
 from implicit_geom.switches import NAMED, Stepper
+from shapes.words import shown
 
 __all__ = ["SimulationOptions", "choice", "hint", "positive"]
 
 IMPLICIT = ("implicit-rattle", "implicit-rattle-4", "implicit-euler")
 ON_FAILURE = ("raise", "record")
+MOST_STEPS = 1e8  # a run keeps some 500 bytes a step, in memory
 WHOLE = 1e-9  # a duration this close (relative) to a multiple of the step counts as that multiple
 
 
@@ -59,9 +61,10 @@ class SimulationOptions:
             if getattr(self, name) >= 1:
                 value = getattr(self, name)
                 raise SceneError(f"{name} = {value:g} must be well below 1; 1e-10 is the default")
-        if self.duration / self.step > 1e12:
+        if self.duration / self.step > MOST_STEPS:
             raise SceneError(
-                f"step = {self.step:g} is too short for duration = {self.duration:g}; take a longer one"
+                f"step = {self.step:g} is too short for duration = {self.duration:g}: more than "
+                f"{MOST_STEPS:g} steps; take a longer one, or continue the run with resume"
             )
         object.__setattr__(self, "stepper", _stepper(self.stepper))
         choice("friction_residual", self.friction_residual, FORMS)
@@ -71,6 +74,13 @@ class SimulationOptions:
                 f"record = {self.record!r} must be a whole number above zero: 10 keeps every tenth step"
             )
         object.__setattr__(self, "record", int(self.record))
+
+    def check_step(self) -> None:
+        """Refuse a step that is longer than the whole motion (a run that is continued may end with one)."""
+        if self.step > self.duration * (1 + WHOLE):
+            raise SceneError(
+                f"step = {self.step:g} s is longer than duration = {self.duration:g} s: take a shorter step"
+            )
 
     def as_dict(self) -> dict[str, Any]:
         """The options by name, as in the [simulation] table of a scene file."""
@@ -110,5 +120,5 @@ def _stepper(given: Any) -> str | Stepper:
         stepper = Stepper.of(given)
         return stepper.name or stepper
     if not isinstance(given, str) or given not in NAMED:
-        raise SceneError(f"stepper = {given!r} is not known{hint(given, NAMED)}")
+        raise SceneError(f"stepper = {shown(given)} is not known{hint(given, NAMED)}")
     return given

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from implicit_geom.errors import SceneError
+from shapes.words import shown
 
 Progress = bool | Callable[[float], object] | None
 
@@ -34,7 +35,7 @@ def reporting(progress: Progress, total: int, unit: str = "step") -> Iterator[Ca
         yield _ignore
     else:
         raise SceneError(
-            f"progress = {progress!r} must be True, False, None or a function of the fraction done"
+            f"progress = {shown(progress)} must be True, False, None or a function of the fraction done"
         )
 
 

@@ -20,6 +20,7 @@ from typing import Any
 from implicit_geom.errors import SceneError, one_line
 from implicit_geom.solver_state import check_plain
 from implicit_geom.strict_json import finite, read_json
+from implicit_geom.textfile import read_text
 from implicit_geom.writing import check_replaceable, check_writable, write_whole
 
 FORMAT = "implicit-geom failed step"
@@ -57,11 +58,7 @@ def is_record(path: Path) -> bool:
 def read_record(path: str | Path) -> dict[str, Any]:
     """The contents of a failed step's file, of the right types; SceneError for anything else."""
     try:
-        if Path(path).stat().st_size > LIMIT:
-            raise SceneError(f"{path}: not the file of a failed step: larger than {LIMIT} bytes")
-        record = read_json(Path(path).read_bytes().decode())
-    except OSError as error:
-        raise SceneError(f"{path}: cannot be read: {error.strerror}") from None
+        record = read_json(read_text(path, largest=LIMIT))
     except SceneError:
         raise
     except ValueError as error:

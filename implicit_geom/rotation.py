@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import casadi as ca
 import numpy as np
 
@@ -97,6 +99,13 @@ def planar(angle: float) -> np.ndarray:
     """Rotation matrix of a planar angle."""
     c, s = np.cos(angle), np.sin(angle)
     return np.array([[c, -s], [s, c]])
+
+
+def unit(q: Sequence[float] | np.ndarray) -> np.ndarray:
+    """A vector over its length; a unit vector is kept to the last bit, so that a saved scene is unchanged."""
+    v = np.asarray(q, float)
+    norm = np.linalg.norm(v)
+    return v if abs(norm - 1) < 1e-15 else np.asarray(v / norm)
 
 
 def matrix(q: np.ndarray) -> np.ndarray:

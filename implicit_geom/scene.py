@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
@@ -10,8 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from implicit_geom.errors import SceneError
+from implicit_geom.choices import hint, name_of, number, quaternion, vector
+from implicit_geom.errors import CallError, SceneError
+from implicit_geom.limits import SMALLEST
+from implicit_geom.rotation import unit
+from shapes import numbers
+from shapes.calls import checked_call
 from shapes.shape import Shape
+from shapes.words import shown
 
 Vector = Sequence[float] | np.ndarray
 Applied = Vector | float | Callable[[float], Any]
@@ -59,12 +64,13 @@ class Scene:
     >>> scene.add("ball", shapes.sphere(0.1), mass=1.0, position=(0, 0, 0.1))
     """
 
+    @checked_call(CallError)
     def __init__(self, *, dim: int = 3, gravity: Vector | None = None) -> None:
-        if dim not in (2, 3):
-            raise SceneError(f"dim = {dim!r} must be 2 or 3")
-        self.dim = dim
+        if isinstance(dim, bool) or not isinstance(dim, int | np.integer) or dim not in (2, 3):
+            raise SceneError(f"dim = {shown(dim)} must be 2 or 3")
+        self.dim = dim = int(dim)
         default = (0.0,) * (dim - 1) + (-9.81,)
-        self.gravity = _vector("gravity", default if gravity is None else gravity, dim)
+        self.gravity = vector("gravity", default if gravity is None else gravity, dim)
         self.bodies: dict[str, Body] = {}
         self._default_friction = Friction()
         self._pair_friction: dict[frozenset[str], dict[str, Any]] = {}
@@ -72,6 +78,7 @@ class Scene:
         self.friction_given = False  # whether `friction` was called
         self.told: set[str] = set()  # notices that were given, see `implicit_geom.notices`
 
+    @checked_call(CallError)
     def add(
         self,
         name: str,
@@ -87,34 +94,36 @@ class Scene:
         fixed: bool = False,
     ) -> None:
         """Add a body. A fixed body needs no mass; any other needs one, its inertia follows from its shape."""
-        field = f"bodies.{name}"
-        if not isinstance(name, str) or not name:
-            raise SceneError(f"name = {name!r} must be a non-empty text")
+        field = f"bodies.{name_of('name', name)}"
         if name in self.bodies:
             raise SceneError(f"{field}: there is a body of that name already; choose another")
         if not isinstance(shape, Shape):
-            raise SceneError(f"{field}.shape = {shape!r} must be a shape, such as shapes.sphere(0.1)")
+            raise SceneError(f"{field}.shape = {shown(shape)} must be a shape, such as shapes.sphere(0.1)")
         if shape.dim != self.dim:
             raise SceneError(f"{field}.shape: a {shape.dim}-D {shape.kind} does not fit a {self.dim}-D scene")
         if not isinstance(fixed, bool):
-            raise SceneError(f"{field}.fixed = {fixed!r} must be true or false")
+            raise SceneError(f"{field}.fixed = {shown(fixed)} must be true or false")
         spatial = self.dim == 3
         turn = _orientation(f"{field}.orientation", orientation, spatial)
         spin = _spin(f"{field}.angular_velocity", angular_velocity, spatial)
-        speed = _vector(f"{field}.velocity", np.zeros(self.dim) if velocity is None else velocity, self.dim)
-        place = _vector(f"{field}.position", np.zeros(self.dim) if position is None else position, self.dim)
+        speed = _vector(f"{field}.velocity", velocity, self.dim)
+        place = _vector(f"{field}.position", position, self.dim)
         if fixed:
             for label, given in (("mass", mass), ("com", com), ("inertia", inertia)):
                 if given is not None:
-                    raise SceneError(f"{field}.{label} = {given!r}: a fixed body takes none; leave it out")
-            if np.any(speed) or np.any(spin):
-                raise SceneError(f"{field}.velocity: a fixed body does not move; leave it out")
+                    raise SceneError(
+                        f"{field}.{label} = {shown(given)}: a fixed body takes none; leave it out"
+                    )
+            for label, motion in (("velocity", speed), ("angular_velocity", spin)):
+                if np.any(motion):
+                    raise SceneError(f"{field}.{label}: a fixed body does not move; leave it out")
             m, centre = math.inf, np.zeros(self.dim)
             J = np.full((3, 3) if spatial else (1, 1), np.inf)
         else:
             m, centre, J = _mass_properties(field, shape, mass, com, inertia)
         self.bodies[name] = Body(name, shape, fixed, m, centre, J, place, turn, speed, spin)
 
+    @checked_call(CallError)
     def friction(
         self,
         *pair: str,
@@ -141,7 +150,7 @@ class Scene:
             "direction": direction,
             "frame": frame,
         }
-        label = "friction" + (f"({', '.join(pair)})" if pair else "")
+        label = "friction" + (f"({', '.join(map(str, pair))})" if pair else "")
         values = {k: _friction_value(label, k, v, self.dim) for k, v in given.items() if v is not None}
         if not pair:
             self._default_friction = replace(self._default_friction, **values)
@@ -152,10 +161,11 @@ class Scene:
         for name in pair:
             self.require(name, label)
         if frame is not None and frame not in pair:
-            raise SceneError(f"{label}.frame = {frame!r} must be {pair[0]!r} or {pair[1]!r}")
+            raise SceneError(f"{label}.frame = {shown(frame)} must be {pair[0]!r} or {pair[1]!r}")
         self._pair_friction.setdefault(frozenset(pair), {}).update(values)
         self.friction_given = True
 
+    @checked_call(CallError)
     def applied(self, name: str, *, force: Applied | None = None, torque: Applied | None = None) -> None:
         """Apply a force (N, world axes, at the centre of mass) and a torque (N m), constant or of time."""
         body = self.require(name, "applied")
@@ -171,7 +181,7 @@ class Scene:
             elif callable(load):
                 loads.append(load)
             else:
-                loads.append(_vector(f"applied.{name}.{label}", np.atleast_1d(load), length))
+                loads.append(_load(f"applied.{name}.{label}", load, length))
         self._applied[name] = (loads[0], loads[1])
 
     def load(self, name: str, time: float) -> tuple[np.ndarray, np.ndarray]:
@@ -182,7 +192,7 @@ class Scene:
         lengths = (self.dim, 3 if self.dim == 3 else 1)
         for label, given, length in zip(("force", "torque"), self._applied[name], lengths, strict=True):
             value = self._evaluate(f"applied.{name}.{label}", given, time) if callable(given) else given
-            out.append(_vector(f"applied.{name}.{label} at t = {time:g}", np.atleast_1d(value), length))
+            out.append(_load(f"applied.{name}.{label} at t = {time:g}", value, length))
         return out[0], out[1]
 
     @staticmethod
@@ -219,10 +229,8 @@ class Scene:
 
     def require(self, name: str, field: str) -> Body:
         """The body of that name, or an error that suggests the nearest one."""
-        if name not in self.bodies:
-            near = difflib.get_close_matches(str(name), list(self.bodies), n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else f"; known: {', '.join(self.bodies) or 'none'}"
-            raise SceneError(f"{field}: no body named {name!r}{hint}")
+        if not isinstance(name, str) or name not in self.bodies:
+            raise SceneError(f"{field}: no body named {shown(name)}{hint(name, self.bodies)}")
         return self.bodies[name]
 
 
@@ -231,18 +239,18 @@ FRICTION_FIELDS = tuple(f.name for f in fields(Friction))
 
 def _friction_value(label: str, key: str, value: Any, dim: int) -> Any:
     if key == "frame":
-        return str(value)
+        return name_of(f"{label}.frame", value)
     if key == "direction":
-        v = _vector(f"{label}.direction", value, dim)
+        v = vector(f"{label}.direction", value, dim, largest=np.inf)
         if not np.any(v):
-            raise SceneError(f"{label}.direction = {value!r} must not be zero")
-        return tuple(_unit(v).tolist())
-    number = _number(f"{label}.{key}", value)
-    if number < 0:
-        raise SceneError(f"{label}.{key} = {value!r} must be zero or positive")
-    if key == "restitution" and number > 1:
-        raise SceneError(f"{label}.restitution = {value!r} must lie between 0 and 1")
-    return number
+            raise SceneError(f"{label}.direction = {shown(value)} must not be zero")
+        return tuple(unit(v).tolist())
+    given = number(f"{label}.{key}", value)
+    if given < 0:
+        raise SceneError(f"{label}.{key} = {shown(value)} must be zero or positive")
+    if key == "restitution" and given > 1:
+        raise SceneError(f"{label}.restitution = {shown(value)} must lie between 0 and 1")
+    return given
 
 
 def _mass_properties(
@@ -250,71 +258,65 @@ def _mass_properties(
 ) -> tuple[float, np.ndarray, np.ndarray]:
     if mass is None:
         raise SceneError(f"{field}.mass is missing: give a mass in kg, or fixed = true")
-    m = _number(f"{field}.mass", mass)
+    m = number(f"{field}.mass", mass)
     if m <= 0:
-        raise SceneError(f"{field}.mass = {mass!r} must be positive, in kg")
+        raise SceneError(f"{field}.mass = {shown(mass)} must be positive, in kg")
+    if m < SMALLEST:
+        raise SceneError(f"{field}.mass = {shown(mass)} must be at least {SMALLEST:g} kg")
     if not shape.bounded and (com is None or inertia is None):
         raise SceneError(f"{field}: an unbounded {shape.kind} that moves needs com= and inertia= as well")
     spatial = shape.dim == 3
-    centre = shape.com if com is None else _vector(f"{field}.com", com, shape.dim)
+    centre = shape.com if com is None else vector(f"{field}.com", com, shape.dim)
     if inertia is None:
         # a given com= alone moves the centre only: the inertia about it stays that of uniform density
         return m, np.asarray(centre, float), np.atleast_2d(shape.inertia(m)).astype(float)
-    J = np.asarray(inertia, float)
-    if spatial and J.shape == (3,):
-        J = np.diag(J)
-    J = np.atleast_2d(J)
-    wanted = (3, 3) if spatial else (1, 1)
-    if J.shape != wanted or not np.all(np.isfinite(J)) or not np.allclose(J, J.T, rtol=1e-12):
-        shape_text = "3 or 3x3 finite numbers, symmetric" if spatial else "one finite number"
-        raise SceneError(f"{field}.inertia = {inertia!r} must be {shape_text}")
+    J = _inertia(f"{field}.inertia", inertia, spatial)
     principal = np.linalg.eigvalsh(J)
     if principal[0] <= 0:
-        raise SceneError(f"{field}.inertia = {inertia!r} must be positive definite")
+        raise SceneError(f"{field}.inertia = {shown(inertia)} must be positive definite")
+    if principal[0] < SMALLEST:
+        raise SceneError(f"{field}.inertia = {shown(inertia)} must be at least {SMALLEST:g} kg m^2")
     if spatial and principal[2] > (principal[0] + principal[1]) * (1 + 1e-9):
         raise SceneError(
-            f"{field}.inertia = {inertia!r} belongs to no body: "
+            f"{field}.inertia = {shown(inertia)} belongs to no body: "
             "the largest principal moment must not exceed the sum of the other two"
         )
     return m, np.asarray(centre, float), J
 
 
-def _number(field: str, value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float | np.number):
-        raise SceneError(f"{field} = {value!r} must be a number")
-    if not math.isfinite(value):
-        raise SceneError(f"{field} = {value!r} must be finite")
-    return float(value)
-
-
-def _vector(field: str, value: Any, length: int) -> np.ndarray:
-    try:
-        v = np.array(value, float)
-    except (TypeError, ValueError):
-        raise SceneError(f"{field} = {value!r} must be {length} numbers") from None
-    if v.shape != (length,):
-        raise SceneError(f"{field} = {value!r} must be {length} numbers")
-    if not np.all(np.isfinite(v)):
-        raise SceneError(f"{field} = {value!r} must be finite")
-    return v
-
-
 def _orientation(field: str, value: Any, spatial: bool) -> np.ndarray:
     if not spatial:
-        return np.array(_number(field, 0.0 if value is None else value))
-    q = _vector(field, (1, 0, 0, 0) if value is None else value, 4)
-    if not np.any(q):
-        raise SceneError(f"{field} = {value!r} must be a quaternion w, x, y, z, not zero")
-    return _unit(q)
-
-
-def _unit(v: np.ndarray) -> np.ndarray:
-    """v over its length; a unit vector is kept to the last bit, so that a saved scene is read unchanged."""
-    norm = np.linalg.norm(v)
-    return v if abs(norm - 1) < 1e-15 else np.asarray(v / norm)
+        return np.array(number(field, 0.0 if value is None else value))
+    return unit(quaternion(field, (1, 0, 0, 0) if value is None else value))
 
 
 def _spin(field: str, value: Any, spatial: bool) -> np.ndarray:
     if not spatial:
-        return np.array(_number(field, 0.0 if value is None else value))
-    return _vector(field, (0, 0, 0) if value is None else value, 3)
+        return np.array(number(field, 0.0 if value is None else value))
+    return _vector(field, value, 3)
+
+
+def _vector(field: str, value: Any, length: int) -> np.ndarray:
+    """Finite numbers; zeros where nothing is given."""
+    return np.zeros(length) if value is None else vector(field, value, length)
+
+
+def _load(field: str, value: Any, length: int) -> np.ndarray:
+    """A force or torque; in the plane a torque may be a plain number."""
+    if length == 1 and not isinstance(value, list | tuple | np.ndarray):
+        value = [value]
+    return vector(field, value, length, largest=np.inf)
+
+
+def _inertia(field: str, value: Any, spatial: bool) -> np.ndarray:
+    """(3, 3), of three numbers the diagonal; (1, 1) in the plane."""
+    wanted = "3 or 3x3 finite numbers, symmetric" if spatial else "one finite number"
+    for shape in ((3, 3), (3,)) if spatial else ((), (1,), (1, 1)):
+        try:
+            given = numbers.array(value, shape)
+        except numbers.NotNumbers:
+            continue
+        J = np.diag(given) if shape == (3,) else given.reshape((3, 3) if spatial else (1, 1))
+        if np.allclose(J, J.T, rtol=1e-12):
+            return J
+    raise SceneError(f"{field} = {shown(value)} must be {wanted}, at most {numbers.LARGEST:g}")

@@ -12,7 +12,6 @@ dim, gravity
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterable
 from dataclasses import asdict, fields
 from pathlib import Path
@@ -21,9 +20,12 @@ from typing import Any
 import numpy as np
 
 import shapes
+from implicit_geom.choices import name_of
 from implicit_geom.errors import SceneError
 from implicit_geom.options import SimulationOptions, hint
 from implicit_geom.scene import FRICTION_FIELDS, Friction, Scene
+from implicit_geom.textfile import read_toml
+from shapes.words import shown
 
 TOP = ("dim", "gravity", "bodies", "friction", "applied", "simulation")
 BODY = ("mass", "position", "orientation", "velocity", "angular_velocity", "com", "inertia", "fixed")
@@ -45,16 +47,9 @@ def read_scene(source: str | Path | dict[str, Any]) -> tuple[Scene, dict[str, An
     """A scene and its simulation options (perhaps none) from a TOML file, or from its structure as a dict."""
     if isinstance(source, dict):
         return _scene(source)
-    try:
-        text = Path(source).read_bytes().decode()
-    except OSError as error:
-        raise SceneError(f"{source}: cannot be read: {error.strerror or error}") from None
-    except UnicodeDecodeError:
-        raise SceneError(f"{source}: is not a text file; a scene file is TOML in UTF-8") from None
-    try:
-        data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise SceneError(f"{source}: not valid TOML: {' '.join(str(error).split())}") from None
+    if not isinstance(source, str | Path):
+        raise SceneError(f"scene = {shown(source)} must be the path of a scene file, or its tables")
+    data = read_toml(source)
     try:
         return _scene(data)
     except (SceneError, shapes.ShapeError) as error:
@@ -67,7 +62,7 @@ def scene_of(source: Any, options: dict[str, Any]) -> tuple[Scene, dict[str, Any
         source, own = read_scene(source)
         options = {**own, **{name: value for name, value in options.items() if value is not None}}
     if not isinstance(source, Scene):
-        raise SceneError(f"scene = {source!r} must be a Scene, or the path of a scene file")
+        raise SceneError(f"scene = {shown(source)} must be a Scene, or the path of a scene file")
     return source, options
 
 
@@ -122,7 +117,7 @@ def _scene(data: dict[str, Any]) -> tuple[Scene, dict[str, Any]]:
     _known(data, TOP, "the scene")
     scene = Scene(dim=data.get("dim", 3), gravity=data.get("gravity"))
     for name, body in _table(data, "bodies").items():
-        _add_body(scene, name, body)
+        _add_body(scene, name_of("bodies", name), body)
     friction = dict(_table(data, "friction"))
     pairs = friction.pop("pairs", [])
     _known(friction, FRICTION_FIELDS, "friction", ("pairs",))
@@ -131,7 +126,7 @@ def _scene(data: dict[str, Any]) -> tuple[Scene, dict[str, Any]]:
     if "frame" in friction:
         scene.require(friction["frame"], "friction.frame")
     if not isinstance(pairs, list):
-        raise SceneError(f"friction.pairs = {pairs!r} must be a list of tables: [[friction.pairs]]")
+        raise SceneError(f"friction.pairs = {shown(pairs)} must be a list of tables: [[friction.pairs]]")
     for i, pair in enumerate(pairs):
         _add_pair(scene, f"friction.pairs[{i}]", pair)
     for name, loads in _table(data, "applied").items():
@@ -163,7 +158,7 @@ def _add_pair(scene: Scene, field: str, pair: Any) -> None:
     _known(pair, FRICTION_FIELDS, field, ("bodies",))
     bodies = pair.pop("bodies", None)
     if not isinstance(bodies, list) or len(bodies) != 2 or not all(isinstance(b, str) for b in bodies):
-        raise SceneError(f"{field}.bodies = {bodies!r} must name two bodies")
+        raise SceneError(f"{field}.bodies = {shown(bodies)} must name two bodies")
     for name in bodies:
         scene.require(name, f"{field}.bodies")
     scene.friction(*bodies, **pair)
@@ -172,7 +167,7 @@ def _add_pair(scene: Scene, field: str, pair: Any) -> None:
 def _known(table: dict[str, Any], known: tuple[str, ...], where: str, also: tuple[str, ...] = ()) -> None:
     for key in table:
         if key not in known and key not in also:
-            raise SceneError(f"{where}: key {key!r} is not known{hint(key, (*known, *also))}")
+            raise SceneError(f"{where}: key {shown(key)} is not known{hint(key, (*known, *also))}")
 
 
 def _table(data: dict[str, Any], key: str) -> dict[str, Any]:
@@ -181,12 +176,12 @@ def _table(data: dict[str, Any], key: str) -> dict[str, Any]:
 
 def _a_table(field: str, value: Any) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise SceneError(f"{field} = {value!r} must be a table of keys and values")
+        raise SceneError(f"{field} = {shown(value)} must be a table of keys and values")
     return value
 
 
 def _read_load(field: str, value: Any) -> Any:
-    return UnknownLoad(field) if value == FUNCTION else value
+    return UnknownLoad(field) if isinstance(value, str) and value == FUNCTION else value
 
 
 def _load(value: Any) -> Any:

@@ -11,9 +11,10 @@ import numpy as np
 from implicit_geom.calls import Call
 from implicit_geom.compiled import available
 from implicit_geom.compiled.suited import unsuited
-from implicit_geom.errors import SceneError, StepFailed
+from implicit_geom.errors import CallError, SceneError, StepFailed
 from implicit_geom.forks import paused, undisturbed
 from implicit_geom.interrupts import HELD
+from implicit_geom.limits import check_scales
 from implicit_geom.model import Model
 from implicit_geom.notices import friction_missing
 from implicit_geom.options import SimulationOptions
@@ -31,8 +32,11 @@ from implicit_geom.steppers import AnyStepper, make_stepper
 from implicit_geom.steppers.solve import Attempt
 from implicit_geom.switches import Stepper
 from implicit_geom.trajectory import Trajectory
+from shapes.calls import checked_call
+from shapes.words import shown
 
 
+@checked_call(CallError)
 @undisturbed
 def simulate(
     scene: Scene | None,
@@ -53,7 +57,8 @@ def simulate(
 
     A duration that is no multiple of the step ends with a shortened step. With `resume`, a run is
     continued by `duration`; the result holds both parts and equals an unbroken run bit for bit
-    (the scene may then be None, unless its loads are functions).
+    (the scene may then be None, unless its loads are functions). A run that is not continued takes at least
+    one whole step.
     A step that cannot be solved raises StepFailed, which carries the run so far; with
     on_failure="record" the run so far is returned, its last row in `steps` marked "failed".
     With record=n every n-th step and the last one are kept, for long runs: arrays over time, `steps` and
@@ -74,11 +79,15 @@ def simulate(
         friction_tolerance,
         record,
     )
+    if resume is None:
+        options.check_step()
     scene = _scene(scene, resume)
     model = Model(scene, options.friction_residual)
     solver = make_stepper(model, options)
     if resume is None:
-        check_overlap(solver, model.initial_state())
+        state = model.initial_state()
+        check_scales(model, state, options.step)
+        check_overlap(solver, state)
     else:
         restore(solver, resume.memory)
     return _March(scene, model, solver, options, resume, started).run(progress)
@@ -263,7 +272,7 @@ def _scene(scene: Scene | None, resume: Trajectory | None) -> Scene:
             return resume.scene
         _check_same(scene, resume.scene)
     if not isinstance(scene, Scene):
-        raise SceneError(f"scene = {scene!r} must be a Scene; read a scene file with read_scene(path)")
+        raise SceneError(f"scene = {shown(scene)} must be a Scene; read a scene file with read_scene(path)")
     twin = copy.copy(scene)
     # (lists first: another thread may be adding to the scene; a body is there before anything about it is)
     twin._applied = dict(scene._applied)

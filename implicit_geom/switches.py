@@ -17,6 +17,7 @@ from typing import Any
 
 from implicit_geom.choices import choice, hint, positive
 from implicit_geom.errors import SceneError
+from shapes.words import shown
 
 INTEGRATORS = ("euler", "rattle", "rattle-4")
 EXACT = {"surface": "implicit", "gap": "end", "wrench": "end", "friction": "ellipsoid"}
@@ -80,14 +81,14 @@ class Stepper:
                         f"stepper.{name} = {getattr(self, name)!r} does not go with {self.scheme!r}; "
                         f"take {name} = {wanted!r}, or Stepper.named('nguyen-trinkle', scheme=...)"
                     )
-        _whole("stepper.facets", self.facets, 3)
-        _whole("stepper.directions", self.directions, 4)
+        _whole("stepper.facets", self.facets, 3, most=100_000)
+        _whole("stepper.directions", self.directions, 4, most=10_000)
         if self.directions % 2:
             raise SceneError(
                 f"stepper.directions = {self.directions} must be even: each direction needs its opposite"
             )
         if not isinstance(self.aligned, bool):
-            raise SceneError(f"stepper.aligned = {self.aligned!r} must be true or false")
+            raise SceneError(f"stepper.aligned = {shown(self.aligned)} must be true or false")
         self._check_relaxation()
         if self.integrator != "euler":
             for name in ("gap", "wrench", "friction"):
@@ -103,6 +104,10 @@ class Stepper:
             )
 
     def _check_relaxation(self) -> None:
+        if not isinstance(self.relaxation, str):
+            raise SceneError(
+                f"stepper.relaxation = {shown(self.relaxation)} must be a text: {', '.join(RELAXATIONS)}"
+            )
         _whole("stepper.relaxation_limit", self.relaxation_limit, 1)
         positive("stepper.relaxation_tolerance", self.relaxation_tolerance)
         if self.scheme != "anitescu-hart":
@@ -124,7 +129,7 @@ class Stepper:
     def named(name: str, **changes: Any) -> Stepper:
         """The stepper of that name, with some of its fields changed."""
         if not isinstance(name, str) or name not in NAMED:
-            raise SceneError(f"stepper = {name!r} is not known{hint(name, NAMED)}")
+            raise SceneError(f"stepper = {shown(name)} is not known{hint(name, NAMED)}")
         _known(changes)
         return replace(Stepper(**NAMED[name]), **changes)
 
@@ -179,9 +184,9 @@ FIELDS = tuple(f.name for f in fields(Stepper))
 def _known(table: Mapping[str, Any]) -> None:
     for key in table:
         if key not in FIELDS:
-            raise SceneError(f"stepper: key {key!r} is not known{hint(key, FIELDS)}")
+            raise SceneError(f"stepper: key {shown(key)} is not known{hint(key, FIELDS)}")
 
 
-def _whole(name: str, value: Any, least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise SceneError(f"{name} = {value!r} must be a whole number, {least} or more")
+def _whole(name: str, value: Any, least: int, *, most: int = 1_000_000_000) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        raise SceneError(f"{name} = {shown(value)} must be a whole number, {least} or more, at most {most}")

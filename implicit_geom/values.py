@@ -12,6 +12,8 @@ from implicit_geom.errors import SceneError
 from implicit_geom.options import hint
 from implicit_geom.scene import Scene
 from implicit_geom.scenefile import read_scene, to_dict
+from shapes.errors import ShapeError
+from shapes.words import shown
 
 
 def variants(scene: Scene, values: Mapping[str, Any]) -> list[Scene]:
@@ -21,16 +23,17 @@ def variants(scene: Scene, values: Mapping[str, Any]) -> list[Scene]:
     "friction.mu", "gravity". An inertia or a centre of mass that follows from shape and mass follows the
     new ones.
     """
-    count = _count(values)
+    if not isinstance(scene, Scene):
+        raise SceneError(f"scene = {shown(scene)} must be a Scene; read a scene file with read_scene(path)")
+    lists = _lists(values)
     if not scene.constant_loads:
         raise SceneError("scene: loads that are functions of time cannot be part of a batch; use simulate")
-    plain = template(scene, values)
+    plain = template(scene, lists)
     out = []
-    for i in range(count):
-        row = {path: np.asarray(array)[i].tolist() for path, array in values.items()}
+    for i, row in enumerate(zip(*lists.values(), strict=True)):
         try:
-            out.append(read_scene(placed(plain, row))[0])
-        except ValueError as error:
+            out.append(read_scene(placed(plain, dict(zip(lists, row))))[0])
+        except (SceneError, ShapeError) as error:
             raise type(error)(f"values, row {i}: {error}") from None
     return out
 
@@ -54,27 +57,29 @@ def placed(plain: dict[str, Any], row: Mapping[str, Any]) -> dict[str, Any]:
     return changed
 
 
-def _count(values: Mapping[str, Any]) -> int:
+def _lists(values: Mapping[str, Any]) -> dict[str, list[Any]]:
+    """The rows of every array, as many of each; what they hold is looked at by the field they are for."""
     if not isinstance(values, Mapping) or not values:
         raise SceneError('values must name at least one field, such as {"friction.mu": [0.2, 0.4]}')
-    lengths = {}
+    lists: dict[str, list[Any]] = {}
     for path, array in values.items():
         if not isinstance(path, str):
-            raise SceneError(f"values: {path!r} must be a text such as 'bodies.egg.mass'")
-        try:
-            numbers = np.asarray(array, float)
-        except (TypeError, ValueError):
-            raise SceneError(f"values[{path!r}] must be an array of numbers") from None
-        if numbers.ndim == 0:
-            raise SceneError(f"values[{path!r}] = {array!r} must be an array, one row a scene")
-        lengths[path] = len(numbers)
+            raise SceneError(f"values: {shown(path)} must be a text such as 'bodies.egg.mass'")
+        given = array if isinstance(array, list | tuple | np.ndarray) else np.asarray(array, object)
+        if isinstance(given, np.ndarray) and given.ndim == 0:
+            raise SceneError(f"values[{shown(path)}] = {shown(array)} must be an array, one row a scene")
+        lists[path] = given.tolist() if isinstance(given, np.ndarray) else [_plain(row) for row in given]
+    lengths = {path: len(rows) for path, rows in lists.items()}
     if len(set(lengths.values())) > 1:
         told = ", ".join(f"{path} has {n}" for path, n in lengths.items())
         raise SceneError(f"values: all arrays need the same number of rows; {told}")
-    count = next(iter(lengths.values()))
-    if count == 0:
+    if 0 in lengths.values():
         raise SceneError("values: the arrays are empty; give at least one row")
-    return count
+    return lists
+
+
+def _plain(row: Any) -> Any:
+    return row.tolist() if isinstance(row, np.ndarray | np.generic) else row
 
 
 def _find(plain: dict[str, Any], path: str) -> tuple[dict[str, Any], str]:
@@ -84,12 +89,13 @@ def _find(plain: dict[str, Any], path: str) -> tuple[dict[str, Any], str]:
     for name in tables:
         if not isinstance(here.get(name), dict):
             known = [k for k, v in here.items() if isinstance(v, dict)]
-            raise SceneError(f"values[{path!r}]: there is no {walked + name!r}{hint(name, known)}")
+            raise SceneError(f"values[{shown(path)}]: there is no {shown(walked + name)}{hint(name, known)}")
         here, walked = here[name], f"{walked}{name}."
     allowed = _keys(here, walked)
     if key not in allowed:
         raise SceneError(
-            f"values[{path!r}]: {walked.rstrip('.') or 'the scene'} has no {key!r}{hint(key, allowed)}"
+            f"values[{shown(path)}]: {walked.rstrip('.') or 'the scene'} has no {shown(key)}"
+            + hint(key, allowed)
         )
     return here, key
 

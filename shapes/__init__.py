@@ -6,8 +6,9 @@ arguments and raises ShapeError with the field, its value and what would be righ
 
 from typing import TYPE_CHECKING
 
+from shapes.calls import checked_call
 from shapes.combine import Intersection, Moved
-from shapes.errors import ShapeError
+from shapes.errors import ShapeCallError, ShapeError
 from shapes.planar import Disc, Ellipse, Halfplane, Polygon, Rectangle, RegularPolygon, Superellipse
 from shapes.polyhedra import Polyhedron
 from shapes.serial import from_dict, to_dict
@@ -47,6 +48,7 @@ rectangle = Rectangle
 halfplane = Halfplane
 
 
+@checked_call(ShapeCallError, "surface")
 def surface(text: str, *, dim: int = 3, **parameters: float) -> "Surface":
     """{f <= 0} with f given as text in x, y, z (x, y for dim=2) and the parameters; f must be convex."""
     from shapes.text_surface import Surface  # SymPy takes half a second to load; few scenes need it

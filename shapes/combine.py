@@ -12,7 +12,8 @@ from shapes.errors import ShapeError
 from shapes.lazy import cached_property
 from shapes.sampled import SampledShape
 from shapes.shape import Constraint, Shape
-from shapes.validate import direction, finite, vector
+from shapes.validate import finite, quaternion, vector
+from shapes.words import shown
 
 
 class Moved(Shape):
@@ -127,7 +128,7 @@ class Intersection(SampledShape):
 def member(kind: str, name: str, shape: Any) -> Shape:
     """A convex shape, or an error."""
     if not isinstance(shape, Shape):
-        raise ShapeError(f"{kind}: {name} = {shape!r} must be a shape, such as shapes.sphere(1)")
+        raise ShapeError(f"{kind}: {name} = {shown(shape)} must be a shape, such as shapes.sphere(1)")
     if len(shape.pieces) > 1:
         raise ShapeError(
             f"{kind}: {name} is a union, which is not convex; use the {kind} of each of its pieces"
@@ -142,7 +143,7 @@ def pose(kind: str, dim: int, position: Any, orientation: Any) -> tuple[np.ndarr
         angle = 0.0 if orientation is None else finite(kind, "orientation", orientation)
         c, s = np.cos(angle), np.sin(angle)
         return p, np.array([angle]), np.array([[c, -s], [s, c]])
-    q = np.array([1.0, 0, 0, 0] if orientation is None else direction(kind, "orientation", orientation, 4))
+    q = np.array([1.0, 0, 0, 0] if orientation is None else quaternion(kind, "orientation", orientation))
     return p, q, np.array([[float(e) for e in row] for row in rotation_entries(*q)])
 
 

@@ -19,11 +19,12 @@ import casadi as ca
 import sympy as sp
 
 from shapes.errors import ShapeError
+from shapes.words import shown
 
 MAX_TEXT = 1000  # characters
 MAX_DEPTH = 50  # nested operations
 MAX_POWER = 100.0  # |exponent|; sharper edges are better given as an intersection
-MAX_NUMBER = 1e100
+MAX_NUMBER = 1e100  # also of the whole numbers that SymPy keeps exactly: its powers of them stay short
 TINY = 1e-30
 
 FUNCTIONS: dict[str, tuple[Callable[[float], float], Any, Any]] = {
@@ -62,12 +63,12 @@ def parse(text: Any, coordinates: str, parameters: Mapping[str, float]) -> sp.Ex
     neither a coordinate nor a parameter, and for a parameter that is not used.
     """
     if not isinstance(text, str):
-        raise ShapeError(f"surface: text = {text!r} must be a string such as 'x**2 + y**2 + z**2 - 1'")
+        raise ShapeError(f"surface: text = {shown(text)} must be a string such as 'x**2 + y**2 + z**2 - 1'")
     if len(text) > MAX_TEXT:
         raise ShapeError(f"surface: the text has {len(text)} characters; at most {MAX_TEXT} are read")
     for name in parameters:
         if name in FUNCTIONS or name in ("x", "y", "z", "pi"):
-            raise ShapeError(f"surface: parameter {name!r} has a fixed meaning in a formula; rename it")
+            raise ShapeError(f"surface: parameter {shown(name)} has a fixed meaning in a formula; rename it")
     try:
         tree = ast.parse(text.strip(), mode="eval")
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
@@ -77,7 +78,9 @@ def parse(text: Any, coordinates: str, parameters: Mapping[str, float]) -> sp.Ex
     used = {s.name for s in expression.free_symbols}
     for name in parameters:
         if name not in used:
-            raise ShapeError(f"surface: parameter {name!r} does not appear in {_short(text)}; leave it out")
+            raise ShapeError(
+                f"surface: parameter {shown(name)} does not appear in {_short(text)}; leave it out"
+            )
     if not used & set(coordinates):
         raise ShapeError(f"surface: {_short(text)} depends on none of {', '.join(coordinates)}")
     return expression
@@ -116,7 +119,7 @@ class _Reader:
     def _name(self, name: str) -> Any:
         if name == "pi":
             return math.pi
-        if name in self.coordinates or name in self.parameters:
+        if name in (*self.coordinates, *self.parameters):
             return sp.Symbol(name, real=True)
         known = [*self.coordinates, "pi", *self.parameters, *FUNCTIONS]
         near = difflib.get_close_matches(name, known, 1)
@@ -133,7 +136,7 @@ class _Reader:
             raise _refused(f"the call {_short(name)}(...){hint}")
         number, symbolic, _ = FUNCTIONS[name]
         inner = self.read(node.args[0], depth + 1)
-        return _fold(number, inner) if isinstance(inner, float) else symbolic(_symbolic(inner))
+        return _fold(number, inner) if isinstance(inner, float) else _bounded(symbolic(inner))
 
     def _binary(self, node: ast.BinOp, depth: int) -> Any:
         if type(node.op) not in OPERATORS:
@@ -147,7 +150,7 @@ class _Reader:
             raise ShapeError("surface: division by zero")
         if isinstance(left, float) and isinstance(right, float):
             return _fold(act, left, right)
-        return act(_symbolic(left), _symbolic(right))
+        return _bounded(act(_symbolic(left), _symbolic(right)))
 
     def _check_power(self, power: Any) -> None:
         names = set() if isinstance(power, float) else {s.name for s in power.free_symbols}
@@ -191,8 +194,31 @@ def _symbolic(value: Any) -> Any:
     return sp.Integer(int(value)) if value.is_integer() and abs(value) < 2**53 else sp.Float(value, 17)
 
 
+def _bounded(expression: sp.Expr) -> Any:
+    """What SymPy made of an operation, a constant as a float; refused where a number in it has grown too far.
+
+    Asked after every operation, so that the next one starts from short numbers: (3*x)**99 is 3**99 * x**99,
+    and such powers of powers would otherwise have as many digits as the machine has bytes.
+    """
+    if not expression.free_symbols:
+        return _real(expression)
+    for part in sp.preorder_traversal(expression):
+        if isinstance(part, sp.Number) and not (abs(part) <= MAX_NUMBER and _denominator(part) <= MAX_NUMBER):
+            raise ShapeError(f"surface: a number in the formula becomes larger than {MAX_NUMBER:g}")
+        if isinstance(part, sp.Pow) and part.exp.is_number and not abs(part.exp) <= MAX_POWER:
+            raise ShapeError(f"surface: powers of powers make an exponent larger than {MAX_POWER:g}")
+    return expression
+
+
+def _denominator(number: sp.Number) -> int:
+    return int(number.q) if isinstance(number, sp.Rational) else 1
+
+
 def _real(number: sp.Expr) -> float:
-    value = complex(number)
+    try:
+        value = complex(number)
+    except (ArithmeticError, TypeError, ValueError):
+        value = complex(math.nan)
     if value.imag != 0 or not math.isfinite(value.real):
         raise ShapeError(f"surface: the constant {_short(str(number))} is not a finite real number")
     return value.real

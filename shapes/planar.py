@@ -16,7 +16,7 @@ from shapes.errors import ShapeError
 from shapes.lazy import cached_property
 from shapes.shape import Constraint, Inequality, Shape, Slab
 from shapes.spatial import Halfspace, beta, exponent, quadratic_form, root_form, superellipsoid_support
-from shapes.validate import count, positive, vector
+from shapes.validate import count, points_of, positive
 
 STRAIGHT = 1e-12  # sine of the angle below which two sides count as one straight line
 
@@ -248,11 +248,7 @@ def quadrant_moment(p: float, power: int) -> float:
 
 def convex_vertices(kind: str, vertices: Any) -> np.ndarray:
     """The vertices counter-clockwise, (n, 2); an error names the first one that breaks convexity."""
-    if isinstance(vertices, np.ndarray):
-        vertices = vertices.tolist()
-    if not isinstance(vertices, Sequence) or isinstance(vertices, str) or len(vertices) < 3:
-        raise ShapeError(f"{kind}: vertices = {vertices!r} must be at least three pairs of numbers")
-    points = np.array([vector(kind, f"vertices[{i}]", v, 2) for i, v in enumerate(vertices)])
+    points = points_of(kind, "vertices", vertices, 2, least=3)
     repeated = [i for i, v in enumerate(points) if np.any(np.all(points[:i] == v, axis=1))]
     if repeated:
         i = repeated[0]

@@ -12,7 +12,7 @@ from shapes.errors import ShapeError
 from shapes.lazy import cached_property
 from shapes.mass import Moments, polytope_moments
 from shapes.shape import Constraint, Inequality, Shape
-from shapes.validate import vector
+from shapes.validate import points_of
 
 SAME_PLANE = 1e-9  # difference of unit normals, and of offsets over size, below which facets are merged
 
@@ -30,11 +30,7 @@ class Polyhedron(Shape):
     def __init__(self, vertices: Sequence[Sequence[float]]) -> None:
         from scipy.spatial import ConvexHull, QhullError
 
-        if isinstance(vertices, np.ndarray):
-            vertices = vertices.tolist()
-        if not isinstance(vertices, Sequence) or isinstance(vertices, str) or len(vertices) < 4:
-            raise ShapeError(f"{self.kind}: vertices = {vertices!r} must be at least four triples of numbers")
-        points = np.array([vector(self.kind, f"vertices[{i}]", v, 3) for i, v in enumerate(vertices)])
+        points = points_of(self.kind, "vertices", vertices, 3, least=4)
         try:
             hull = ConvexHull(points)
         except QhullError as error:

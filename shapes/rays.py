@@ -21,12 +21,15 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from shapes.evaluation import Allowance, Pointwise
 from shapes.shape import Cone, Inequality, Shape, Slab
 
 TINY = 1e-30  # keeps the square root of a cone differentiable at its apex
 KINKED = (ca.OP_FABS, ca.OP_SIGN, ca.OP_FMIN, ca.OP_FMAX, ca.OP_IF_ELSE_ZERO)
 FAR = 1e-13  # gauge times body length below which a ray counts as never leaving
+RAY = 50  # instructions that a ray takes beside its constraints
 CLOSE = 1e-9  # relative step after which the next one, quadratically smaller, would be below rounding
+PATIENCE = 4  # steps of Newton's method alone
 MAX_NEWTON = 200  # polynomials of degree p approach from far away by a factor (1 - 1/p) a step
 
 Gauge = Callable[[np.ndarray], np.ndarray]
@@ -49,8 +52,11 @@ def columns(shape: Shape, x: ca.SX, *, smoothing: float = 0.0) -> list[tuple[ca.
 class Rays:
     """Gauge, values and gradients of a shape's constraints about the interior point `origin`."""
 
-    def __init__(self, shape: Shape, origin: np.ndarray, length: float) -> None:
+    def __init__(
+        self, shape: Shape, origin: np.ndarray, length: float, allowed: Allowance | None = None
+    ) -> None:
         self.origin = np.asarray(origin, float)
+        self.allowed = allowed or Allowance()
         self.length = length
         x = ca.SX.sym("x", shape.dim)
         parts = columns(shape, x)
@@ -65,6 +71,7 @@ class Rays:
 
     def gauge(self, directions: np.ndarray) -> np.ndarray:
         """Gauge of every constraint in 1/m for |d| = 1; (N, dim) -> (N, m)."""
+        self.allowed.spend(RAY * len(directions))
         return np.column_stack([g(directions) for g in self._gauges])
 
     def cast(self, directions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -98,19 +105,21 @@ class Rays:
             H = np.array(ca.DM(ca.substitute(ca.hessian(f, x)[0], x, ca.DM(at))))
             return lambda d: _quadratic_gauge(float(f0[0]), d @ g.ravel(), np.einsum("ni,ij,nj->n", d, H, d))
         d = ca.SX.sym("d", x.shape[0])
-        along = ca.Function("along", [x, d], [ca.vertcat(f, ca.jtimes(f, x, d))])
+        along = Pointwise(
+            ca.Function("along", [x, d], [ca.densify(ca.vertcat(f, ca.jtimes(f, x, d)))]), self.allowed
+        )
         return lambda directions: self._newton(along, directions)
 
-    def _newton(self, along: ca.Function, directions: np.ndarray) -> np.ndarray:
+    def _newton(self, along: Pointwise, directions: np.ndarray) -> np.ndarray:
         norm = np.linalg.norm(directions, axis=1)
         unit = directions / norm[:, None]
         s = np.full(len(unit), 1.0 / self.length)
         outside, inside = np.zeros_like(s), np.full_like(s, np.inf)  # bracket: h > 0 and h < 0
-        todo = np.arange(len(s))
-        for _ in range(MAX_NEWTON):
+        todo, last = np.arange(len(s)), np.full_like(s, np.inf)
+        for step in range(MAX_NEWTON):
             now = s[todo]
             points = self.origin + unit[todo] / now[:, None]
-            f, df = np.asarray(along(points.T, unit[todo].T)).reshape(2, -1)
+            f, df = along(points, unit[todo]).T
             with np.errstate(all="ignore"):
                 new = now - now * f / (f - df / now)
             bad = ~np.isfinite(f) | ~np.isfinite(new)
@@ -122,6 +131,11 @@ class Rays:
                 np.isfinite(upper), np.sqrt(now * np.where(np.isfinite(upper), upper, 1)), 2 * now
             )
             new = np.where(bad, bisect, np.maximum(new, now / 64))
+            if step >= PATIENCE:  # high powers: halve the bracket while Newton's steps do not get shorter
+                middle = np.sqrt(now * np.where(np.isfinite(upper), upper, 0))
+                slow = high & ~bad & (new < middle) & (new - now > last[todo] / 2) & (new - now > CLOSE * new)
+                new = np.where(slow, middle, new)
+            last[todo] = np.abs(new - now)
             s[todo] = new
             gone = new * self.length < FAR
             s[todo[gone]] = 0.0

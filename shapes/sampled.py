@@ -18,6 +18,7 @@ import numpy as np
 from shapes.boundary import boundary_points, farthest, sphere_directions, touching, unbounded
 from shapes.errors import EmptyShape, ShapeError
 from shapes.lazy import cached_property
+from shapes.evaluation import Allowance
 from shapes.mass import Moments, moments, polytope_moments
 from shapes.rays import Rays, columns
 from shapes.shape import Shape
@@ -42,6 +43,7 @@ class SampledShape(Shape):
 
     support_exact = False
     _interior: np.ndarray
+    allowed: Allowance | None = None  # of arithmetic; None where only time sets a limit
 
     def locate(self, scale: float) -> None:
         """Find an interior point and look round from there; `scale` is the expected size in m."""
@@ -56,7 +58,7 @@ class SampledShape(Shape):
     def look_round(self, point: np.ndarray, length: float) -> None:
         """Set up ray casting from an interior point and see whether the body is bounded."""
         self._interior = point
-        self.rays = Rays(self, point, length)
+        self.rays = Rays(self, point, length, self.allowed)
         self.bounded = not unbounded(self.rays)
         self.support_exact = self.bounded and self.rays.all_affine
 
@@ -132,9 +134,13 @@ class SampledShape(Shape):
     def moments(self) -> Moments:
         """Volume, centre of mass and second moments at uniform density."""
         self._need_bounded("mass properties; give mass=, com= and inertia= or fix the body")
-        if self.rays.all_affine:
-            return polytope_moments(self.samples)
-        return moments(self.rays)
+        with np.errstate(all="ignore"):
+            found = polytope_moments(self.samples) if self.rays.all_affine else moments(self.rays)
+        if not (np.isfinite(found.second).all() and found.volume > 0):
+            raise ShapeError(
+                f"{self.kind}: too thin, large or small for its mass properties; give com= and inertia="
+            )
+        return found
 
     @property
     def volume(self) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -12,6 +11,7 @@ from shapes.combine import Intersection
 from shapes.errors import ShapeError
 from shapes.shape import Shape
 from shapes.union import Union
+from shapes.words import hint, shown
 
 PRIMITIVES: dict[str, type[Shape]] = {
     c.kind: c
@@ -35,6 +35,7 @@ PRIMITIVES: dict[str, type[Shape]] = {
     )
 }
 KINDS = (*PRIMITIVES, "moved", "intersection", "union", "surface")
+MAX_DEPTH = 16  # shapes within shapes; every level is walked again and again
 COMBINED: dict[str, type[Shape]] = {"intersection": Intersection, "union": Union}
 
 
@@ -45,13 +46,19 @@ def to_dict(shape: Shape) -> dict[str, Any]:
 
 def from_dict(data: Mapping[str, Any]) -> Shape:
     """The shape of a dictionary; an unknown kind or key is an error that names the nearest one."""
+    return _shape(data, 0)
+
+
+def _shape(data: Any, depth: int) -> Shape:
+    if depth > MAX_DEPTH:
+        raise ShapeError(f"shape: more than {MAX_DEPTH} shapes are within each other; put them side by side")
     if not isinstance(data, Mapping):
-        raise ShapeError(f"shape = {data!r} must be a table such as {{kind = 'sphere', r = 1}}")
+        raise ShapeError(f"shape = {shown(data)} must be a table such as {{kind = 'sphere', r = 1}}")
     if "kind" not in data:
         raise ShapeError(f"shape: the key 'kind' is missing; it must be one of {', '.join(KINDS)}")
     kind = data["kind"]
     if not isinstance(kind, str) or kind not in KINDS:
-        raise ShapeError(f"shape: kind = {kind!r} is not known{nearest(str(kind), KINDS)}")
+        raise ShapeError(f"shape: kind = {shown(kind)} is not known{hint(kind, KINDS)}")
     given = {k: v for k, v in data.items() if k != "kind"}
     if kind == "surface":
         from shapes.text_surface import Surface  # SymPy takes half a second to load; few scenes need it
@@ -61,11 +68,11 @@ def from_dict(data: Mapping[str, Any]) -> Shape:
     if kind in COMBINED:
         _check_keys(kind, given, required=["shapes"], allowed=["shapes"])
         if isinstance(given["shapes"], str | Mapping) or not isinstance(given["shapes"], Iterable):
-            raise ShapeError(f"{kind}: shapes = {given['shapes']!r} must be a list of shapes")
-        return COMBINED[kind](*[from_dict(s) for s in given["shapes"]])
+            raise ShapeError(f"{kind}: shapes = {shown(given['shapes'])} must be a list of shapes")
+        return COMBINED[kind](*[_shape(s, depth + 1) for s in given["shapes"]])
     if kind == "moved":
         _check_keys(kind, given, required=["shape"], allowed=["shape", "position", "orientation"])
-        return from_dict(given.pop("shape")).moved(**given)
+        return _shape(given.pop("shape"), depth + 1).moved(**given)
     arguments = inspect.signature(PRIMITIVES[kind]).parameters
     required = [k for k, p in arguments.items() if p.default is inspect.Parameter.empty]
     _check_keys(kind, given, required=required, allowed=list(arguments))
@@ -77,17 +84,10 @@ def _check_keys(
 ) -> None:
     for key in given:
         if not isinstance(key, str) or (allowed is not None and key not in allowed):
-            raise ShapeError(f"{kind}: the key {key!r} is not known{nearest(str(key), allowed or [])}")
+            raise ShapeError(f"{kind}: the key {shown(key)} is not known{hint(key, allowed or [])}")
     for key in required:
         if key not in given:
             raise ShapeError(f"{kind}: the key {key!r} is missing")
-
-
-def nearest(name: str, known: Iterable[str]) -> str:
-    """A hint for a mistyped name."""
-    known = list(known)
-    near = difflib.get_close_matches(name, known, 1)
-    return f"; did you mean {near[0]!r}?" if near else f"; known are {', '.join(known)}"
 
 
 def _plain(value: Any) -> Any:

@@ -25,8 +25,9 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from shapes.errors import ShapeError
 from shapes.lazy import cached_property
+from shapes.calls import checked_call
+from shapes.errors import ShapeCallError, ShapeError
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,13 @@ class Shape(ABC):
     bounded: bool = True
     strictly_convex: bool = False  # known to have no straight line in its surface
     support_exact: bool = True  # False: `support` answers from sampled boundary points
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """A constructor called with wrong arguments names the right ones."""
+        super().__init_subclass__(**options)
+        for method, name in (("__init__", ""), ("moved", "shape.moved")):
+            if method in vars(cls):
+                setattr(cls, method, checked_call(ShapeCallError, name)(vars(cls)[method]))
 
     @property
     @abstractmethod
@@ -150,12 +158,14 @@ class Shape(ABC):
         points = np.atleast_2d(points)
         return np.asarray(self.numeric(points.T, self.values)).ravel()
 
+    @checked_call(ShapeCallError, "shape.moved")
     def moved(self, position: Sequence[float] | None = None, orientation: Any = None) -> Shape:
         """This shape at another pose in its frame; orientation is a quaternion, an angle in the plane."""
         from shapes.combine import Moved
 
         return Moved(self, position, orientation)
 
+    @checked_call(ShapeCallError, "shape.faceted")
     def faceted(self, n: int) -> Shape:
         """The polygon (n sides) or polyhedron (n vertices) inscribed in this shape."""
         from shapes.facets import inscribed

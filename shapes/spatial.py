@@ -13,6 +13,7 @@ from shapes.errors import ShapeError
 from shapes.shape import Cone as ConeConstraint
 from shapes.shape import Constraint, Inequality, Shape, Slab
 from shapes.validate import direction, finite, positive
+from shapes.words import shown
 
 TINY = 1e-30  # below any length squared that matters: keeps sqrt and powers differentiable at zero
 
@@ -311,7 +312,7 @@ class Halfspace(Shape):
 def exponent(kind: str, p: Any) -> float:
     value = finite(kind, "p", p)
     if value < 2:
-        raise ShapeError(f"{kind}: p = {p!r} must be at least 2")
+        raise ShapeError(f"{kind}: p = {shown(p)} must be at least 2")
     return value
 
 

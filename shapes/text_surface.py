@@ -22,12 +22,18 @@ from shapes.boundary import sphere_directions
 from shapes.convexity import check_chords, check_hessian, check_single, lowest_points
 from shapes.errors import ShapeError
 from shapes.lazy import cached_property
+from shapes.evaluation import Allowance
+from shapes.numbers import LARGEST
 from shapes.parse import numeric, parse, to_casadi
 from shapes.rays import Rays
 from shapes.sampled import SampledShape
 from shapes.shape import Constraint, Inequality
 from shapes.validate import finite
+from shapes.words import shown
 
+# instructions of ray casting, about 7 ns each: ordinary bodies take a hundredth of that
+INSPECTION, MASS = 1e8, 3.4e8
+SIMPLER = "write it with fewer operations, or as an intersection"
 TINY = 1e-30  # keeps the p-th root differentiable at the origin
 
 
@@ -40,8 +46,8 @@ class Surface(SampledShape):
     kind = "surface"
 
     def __init__(self, text: str, *, dim: int = 3, **parameters: float) -> None:
-        if isinstance(dim, bool) or dim not in (2, 3):
-            raise ShapeError(f"surface: dim = {dim!r} must be 2 or 3")
+        if isinstance(dim, bool) or not isinstance(dim, int) or dim not in (2, 3):
+            raise ShapeError(f"surface: dim = {shown(dim)} must be 2 or 3")
         self.dim = dim
         self.numbers = {k: finite(self.kind, k, parameters[k]) for k in sorted(parameters)}
         self.coordinates = "xyz"[:dim]
@@ -50,7 +56,15 @@ class Surface(SampledShape):
         self.expression = expression
         self.degree = self._root_degree()
         self.scale = 1.0
-        self._inspect()
+        self.allowed = Allowance(INSPECTION, f"surface: {shown(text)} takes too long to check; {SIMPLER}")
+        with np.errstate(all="ignore"):  # a formula that overflows is refused by the checks, in words
+            self._inspect()
+        # what follows is asked for later, if at all: mass properties and support points
+        self.rays.allowed.instructions = MASS
+        self.rays.allowed.advice = (
+            f"surface: the mass properties of {shown(text)} take too long; {SIMPLER}, "
+            "or give com= and inertia= of the body"
+        )
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -119,21 +133,27 @@ class Surface(SampledShape):
         point, value = lowest[0]
         if not value < 0:
             raise ShapeError(
-                f"surface: no point lies inside {self.text!r}; its smallest value found is {value:.3g}"
+                f"surface: no point lies inside {shown(self.text)}; its smallest value found is {value:.3g}"
             )
         # the rays alone: whether they end is asked after the checks, since only a convex body answers fast
         self._interior, length = point, max(float(np.linalg.norm(point)), 1.0)
-        self.rays = Rays(self, point, length)
+        self.rays = Rays(self, point, length, self.allowed)
         d = sphere_directions(256, self.dim, turn=0.1)
         gauge = self.rays.gauge(d).max(axis=1)
         near = gauge > 1e-3 * gauge.max()  # of an unbounded body, only the part at hand
+        if not near.any():
+            raise ShapeError(f"surface: {shown(self.text)} has no surface in reach; all points are inside")
         radius = float(np.median(1 / gauge[near]))
         points = point + d[near] / gauge[near, None]
         inside = check_hessian(self, points)
         check_single(self, lowest, radius)
         check_chords(self, inside)
+        if not 1 / LARGEST < radius < LARGEST:
+            raise ShapeError(f"surface: {shown(self.text)} has the size {radius:.3g} m; scale it")
         steep = np.linalg.norm(self.rays.gradients(points)[:, 0], axis=1)
         if not np.median(steep) > 0:
-            raise ShapeError(f"surface: the gradient of {self.text!r} is zero on the surface; simplify it")
+            raise ShapeError(
+                f"surface: the gradient of {shown(self.text)} is zero on the surface; simplify it"
+            )
         self.scale = float(1 / np.median(steep))
         self.look_round(point, radius)

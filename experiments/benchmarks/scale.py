@@ -22,6 +22,7 @@ import shapes
 from experiments.check import Check, at_most
 from experiments.piles import STEP, count, pile
 from implicit_geom import Scene, Trajectory, simulate
+from implicit_geom.rotation import unit
 
 TITLE = "many bodies: AH02's heap, time per step, ellipsoids in a box"
 PARAMS: dict[str, Any] = {
@@ -69,7 +70,7 @@ def box(count: int) -> Scene:
             shapes.ellipsoid(0.12, 0.1, 0.08),
             mass=1.0,
             position=place,
-            orientation=rng.normal(size=4),
+            orientation=unit(rng.normal(size=4)),
             velocity=rng.normal(size=3) * 0.1,
         )
     scene.friction(mu=0.4)

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +20,10 @@ import numpy as np
 from implicit_geom.errors import SceneError
 from implicit_geom.interrupts import status
 from implicit_geom.options import hint
-from implicit_geom.scenefile import read_scene
+from implicit_geom.scenefile import SIMULATION, read_scene
+from implicit_geom.textfile import read_toml
 from shapes.errors import ShapeError
+from shapes.words import shown
 
 KEYS = ("scene", "summary", "simulation", "values")
 
@@ -78,26 +79,24 @@ def main(chosen: argparse.Namespace) -> int:
 
 def read_sweep(source: Path) -> tuple[Any, dict[str, Any], Any, Any]:
     """Scene, options, values and summary of a sweep file."""
-    try:
-        data = tomllib.loads(source.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise SceneError(f"{source}: cannot be read: {error.strerror or error}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise SceneError(f"{source}: not valid TOML: {error}") from None
+    data = read_toml(source)
     for key in data:
         if key not in KEYS:
-            raise SceneError(f"{source}: key {key!r} is not known{hint(key, KEYS)}")
+            raise SceneError(f"{source}: key {shown(key)} is not known{hint(key, KEYS)}")
     for key in ("scene", "summary", "values"):
         if key not in data:
             raise SceneError(f"{source}: {key} is missing; a sweep file has {', '.join(KEYS)}")
     given = data["scene"]
     if not isinstance(given, str | dict):
-        raise SceneError(f"{source}: scene = {given!r} must be the name of a scene file, or its tables")
+        raise SceneError(f"{source}: scene = {shown(given)} must be the name of a scene file, or its tables")
     try:
         scene, options = read_scene(source.parent / given if isinstance(given, str) else given)
     except (SceneError, ShapeError) as error:
         raise type(error)(f"{source}: scene: {error}") from None
     more = data.get("simulation", {})
     if not isinstance(more, dict):
-        raise SceneError(f"{source}: simulation = {more!r} must be a table of keys and values")
+        raise SceneError(f"{source}: simulation = {shown(more)} must be a table of keys and values")
+    for key in more:
+        if key not in SIMULATION:
+            raise SceneError(f"{source}: simulation: key {shown(key)} is not known{hint(key, SIMULATION)}")
     return scene, {**options, **more}, data["values"], data["summary"]

@@ -5,21 +5,28 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
+import math
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from implicit_geom import choices
 from implicit_geom.errors import SceneError
 from implicit_geom.options import SimulationOptions, hint
 from implicit_geom.scene import Scene
 from implicit_geom.scenefile import SIMULATION, read_scene
 from implicit_geom.switches import Stepper
+from implicit_geom.textfile import MOST_NAMES
 from implicit_geom.values import placed, template
 from shapes.errors import ShapeError
+from shapes.words import shown
 
 SPAN = ("start", "stop", "count")
+# a row is written when its run ends and all are kept: at a second a run this is a day on one processor
+MOST_RUNS = 100_000
 SET_BY_SWEEP = ("on_failure",)  # a failed run is a row, never an end
 
 
@@ -49,10 +56,11 @@ def grid(scene: Scene, values: Any, options: Mapping[str, Any]) -> list[Point]:
     if not scene.constant_loads:
         raise SceneError("scene: loads that are functions of time cannot be swept: runs are other processes")
     axes = [_axis(name, given) for name, given in _flat(values).items()]
+    _check_count([len(rows) for _, rows in axes])
     paths = [path for names, _ in axes for path in names]
-    for path in paths:
-        if paths.count(path) > 1:
-            raise SceneError(f"values[{path!r}] is given twice; name each field once")
+    for path, count in Counter(paths).items():
+        if count > 1:
+            raise SceneError(f"values[{shown(path)}] is given twice; name each field once")
     plain = template(scene, [path for path in paths if not path.startswith("simulation.")])
     points = []
     for number, rows in enumerate(itertools.product(*(rows for _, rows in axes))):
@@ -60,9 +68,19 @@ def grid(scene: Scene, values: Any, options: Mapping[str, Any]) -> list[Point]:
         try:
             points.append(_point(number, row, plain, options))
         except (SceneError, ShapeError) as error:
-            told = ", ".join(f"{path} = {value!r}" for path, value in row.items())
+            told = ", ".join(f"{path} = {shown(value)}" for path, value in row.items())
             raise type(error)(f"values, run {number} ({told}): {error}") from None
     return points
+
+
+def _check_count(lengths: list[int]) -> None:
+    """Refuse a grid of more runs than anybody would wait for, before the first is made."""
+    runs = math.prod(lengths)
+    if runs > MOST_RUNS:
+        raise SceneError(
+            f"values: the grid has {shown(runs)} runs, at most {MOST_RUNS} are made in one sweep; take fewer "
+            "values, split the longest list over several sweeps, or raise implicit_geom.sweeps.grid.MOST_RUNS"
+        )
 
 
 def _point(number: int, row: dict[str, Any], plain: dict[str, Any], options: Mapping[str, Any]) -> Point:
@@ -83,17 +101,19 @@ def _point(number: int, row: dict[str, Any], plain: dict[str, Any], options: Map
     if parts:
         stepper = Stepper.of(simulation.get("stepper", "implicit-rattle"))
         simulation["stepper"] = {**stepper.as_dict(), **parts}
-    return Point(number, row, changed, SimulationOptions(**simulation).as_dict())
+    chosen = SimulationOptions(**simulation)
+    chosen.check_step()
+    return Point(number, row, changed, chosen.as_dict())
 
 
 def _flat(values: Any, before: str = "") -> dict[str, Any]:
     """Names and lists of values; tables within tables, as TOML makes them of dotted keys, are joined."""
-    if not isinstance(values, Mapping) or not values:
+    if not isinstance(values, Mapping) or not values or before.count(".") > MOST_NAMES:
         raise SceneError('values must name at least one field, such as {"friction.mu": [0.2, 0.4]}')
     flat: dict[str, Any] = {}
     for name, given in values.items():
         if not isinstance(name, str):
-            raise SceneError(f"values: {name!r} must be a text such as 'bodies.egg.mass'")
+            raise SceneError(f"values: {shown(name)} must be a text such as 'bodies.egg.mass'")
         if isinstance(given, Mapping) and not set(given) & set(SPAN):
             flat |= _flat(given, f"{before}{name}.")
         else:
@@ -111,13 +131,15 @@ def _axis(name: str, given: Any) -> tuple[list[str], list[tuple[Any, ...]]]:
     if isinstance(given, np.ndarray):
         given = given.tolist()
     if not isinstance(given, list | tuple) or not given:
-        raise SceneError(f"values[{name!r}] = {given!r} must be a list of at least one value")
+        raise SceneError(f"values[{shown(name)}] = {shown(given)} must be a list of at least one value")
     rows = [_plain(value) for value in given]
     if len(names) == 1:
         return names, [(value,) for value in rows]
     for value in rows:
         if not isinstance(value, list) or len(value) != len(names):
-            raise SceneError(f"values[{name!r}]: {value!r} must hold {len(names)} values, one for each name")
+            raise SceneError(
+                f"values[{shown(name)}]: {shown(value)} must hold {len(names)} values, one for each name"
+            )
     return names, [tuple(value) for value in rows]
 
 
@@ -128,17 +150,20 @@ def _check_option(path: str) -> None:
     known = [name for name in SIMULATION if name not in SET_BY_SWEEP]
     if not rest or rest[0] not in known or (len(rest) > 1 and rest[0] != "stepper") or len(rest) > 2:
         raise SceneError(
-            f"values[{path!r}]: simulation has no such field that can vary{hint('.'.join(rest), known)}"
+            f"values[{shown(path)}]: simulation has no such field that can vary{hint('.'.join(rest), known)}"
         )
 
 
 def _span(name: str, given: Mapping[str, Any]) -> list[float]:
-    if set(given) != set(SPAN) or not isinstance(given["count"], int) or given["count"] < 1:
-        raise SceneError(f"values[{name!r}] = {dict(given)!r} must be a list, or start, stop and count")
-    try:
-        return np.linspace(float(given["start"]), float(given["stop"]), given["count"]).tolist()
-    except (TypeError, ValueError):
-        raise SceneError(f"values[{name!r}] = {dict(given)!r}: start and stop must be numbers") from None
+    count: Any = given.get("count")
+    whole = isinstance(count, int) and not isinstance(count, bool)
+    if set(given) != set(SPAN) or not whole or count < 1:
+        raise SceneError(
+            f"values[{shown(name)}] = {shown(dict(given))} must be a list, or start, stop and count"
+        )
+    _check_count([count])
+    start, stop = (choices.number(f"values[{shown(name)}].{end}", given[end]) for end in ("start", "stop"))
+    return np.linspace(start, stop, count).tolist()
 
 
 def _plain(value: Any) -> Any:

@@ -10,10 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from implicit_geom.choices import name_of
 from implicit_geom.errors import SceneError
 from implicit_geom.options import hint
 from implicit_geom.scene import Scene
 from implicit_geom.trajectory import Trajectory
+from shapes.words import shown
 
 
 def distance_travelled(run: Trajectory) -> float:
@@ -97,17 +99,19 @@ def read_summary(scene: Scene, summary: Any) -> Summary:
     if isinstance(summary, str):
         summary = [summary]
     if isinstance(summary, Iterable) and not isinstance(summary, Mapping):
-        summary = {name: name for name in summary}
+        summary = {name if isinstance(name, str) else shown(name): name for name in summary}
     if not isinstance(summary, Mapping) or not summary:
-        raise SceneError(f"summary = {summary!r} must name quantities, such as ['energy_lost']")
+        raise SceneError(f"summary = {shown(summary)} must name quantities, such as ['energy_lost']")
     for label, what in summary.items():
-        if not isinstance(label, str) or not label or "," in label:
-            raise SceneError(f"summary: label {label!r} must be a text without commas")
+        if "," in name_of("summary: label", label):
+            raise SceneError(f"summary: label {shown(label)} must be a text without commas")
         if callable(what):
             continue
         name, _, body = str(what).partition(".")
-        if what not in NAMED and name not in BODY:
-            raise SceneError(f"summary[{label!r}] = {what!r} is not known{hint(what, (*NAMED, *BODY))}")
+        if not isinstance(what, str) or (what not in NAMED and name not in BODY):
+            raise SceneError(
+                f"summary[{shown(label)}] = {shown(what)} is not known{hint(what, (*NAMED, *BODY))}"
+            )
         if name in BODY:
             _body(scene, label, name, body)
     return dict(summary)
@@ -142,16 +146,19 @@ def _own(run: Trajectory, label: str, function: Callable[[Trajectory], Any]) -> 
     try:
         return float(function(run))
     except Exception as error:
-        raise SceneError(f"summary[{label!r}]: {type(error).__name__}: {error}") from error
+        raise SceneError(f"summary[{shown(label)}]: {type(error).__name__}: {error}") from error
 
 
 def _body(scene: Scene, label: str, name: str, body: str) -> str:
     moving = [b for b, entry in scene.bodies.items() if not entry.fixed]
     if not body:
         if len(moving) != 1:
-            raise SceneError(f"summary[{label!r}]: several bodies move; say which: {name}.{moving[0]}")
+            example = moving[0] if moving else "BODY"
+            raise SceneError(
+                f"summary[{shown(label)}]: {len(moving)} bodies move; say which: {name}.{example}"
+            )
         return moving[0]
-    scene.require(body, f"summary[{label!r}]")
+    scene.require(body, f"summary[{shown(label)}]")
     return body
 
 

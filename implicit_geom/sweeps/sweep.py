@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from implicit_geom.errors import SceneError
+from implicit_geom.errors import CallError, SceneError
 from implicit_geom.options import hint
 from implicit_geom.progress import Progress, reporting
 from implicit_geom.scene import Scene
@@ -21,6 +21,8 @@ from implicit_geom.sweeps.rows import Row, Rows, Table, as_table, read, replace
 from implicit_geom.sweeps.summaries import columns, read_summary
 from implicit_geom.sweeps.workers import check_processes, results
 from implicit_geom.version import __version__
+from shapes.calls import checked_call
+from shapes.words import shown
 
 CSV, RECORD = "sweep.csv", "sweep.json"
 ENGINES = ("local",)
@@ -53,6 +55,7 @@ class Sweep:
         return Sweep(as_table(header, rows), path)
 
 
+@checked_call(CallError)
 def sweep(
     scene: Scene | str | Path,
     values: Mapping[str, Any],
@@ -94,7 +97,7 @@ def sweep(
     header = ["run", "digest", *names, "status", "reason", *columns(scene, wanted)]
     for name in header:
         if header.count(name) > 1:
-            raise SceneError(f"summary: label {name!r} is the name of another column; choose another")
+            raise SceneError(f"summary: label {shown(name)} is the name of another column; choose another")
     if min(workers or os.cpu_count() or 1, len(points)) > 1:
         check_processes(wanted)
     path = _folder(output)
@@ -119,16 +122,18 @@ def _check(engine: Any, workers: Any) -> None:
     if engine == "dask":
         raise SceneError("engine = 'dask' is not available yet; available: local")
     if engine not in ENGINES:
-        raise SceneError(f"engine = {engine!r} is not known{hint(engine, ENGINES)}")
+        raise SceneError(f"engine = {shown(engine)} is not known{hint(engine, ENGINES)}")
     if workers is not None and (not isinstance(workers, int) or isinstance(workers, bool) or workers < 1):
-        raise SceneError(f"workers = {workers!r} must be a whole number above zero")
+        raise SceneError(f"workers = {shown(workers)} must be a whole number above zero")
 
 
 def _scene(scene: Any, options: dict[str, Any]) -> tuple[Scene, dict[str, Any]]:
     scene, options = scene_of(scene, options)
     for name in options:
         if name not in SIMULATION:
-            raise SceneError(f"{name} = {options[name]!r}: sweep has no such option{hint(name, SIMULATION)}")
+            raise SceneError(
+                f"{name} = {shown(options[name])}: sweep has no such option{hint(name, SIMULATION)}"
+            )
     return scene, options
 
 

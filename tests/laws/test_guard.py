@@ -8,6 +8,7 @@ from law_scenes import G, on_ground
 
 import shapes
 from implicit_geom import Scene, Trajectory, simulate
+from implicit_geom.rotation import unit
 
 THIN, SHORT = 0.05, 20  # a 1:1:20 ellipsoid of 1 m
 LIMIT, SLOW_LIMIT = 1e-2, 1e-3  # of the energy at hand in a step; the second where no body turns by SLOW
@@ -18,7 +19,7 @@ def thin(seed: int) -> Scene:
     """A thin ellipsoid dropped askew and spinning."""
     rng = np.random.default_rng(seed)
     scene = on_ground(
-        shapes.ellipsoid(THIN, THIN, SHORT * THIN), position=(0, 0, 1.2), orientation=rng.normal(size=4),
+        shapes.ellipsoid(THIN, THIN, SHORT * THIN), position=(0, 0, 1.2), orientation=unit(rng.normal(size=4)),
         angular_velocity=2 * rng.normal(size=3),
     )  # fmt: skip
     scene.friction(mu=0.5)
@@ -82,7 +83,7 @@ def test_compact_body_is_hardly_ever_guarded(seed: int) -> None:
     """A compact ellipsoid dropped with spin: below 5 % of its steps with h |w| < 0.2 are guarded."""
     rng = np.random.default_rng(50 + seed)
     scene = on_ground(
-        shapes.ellipsoid(0.25, 0.2, 0.15), position=(0, 0, 0.4), orientation=rng.normal(size=4),
+        shapes.ellipsoid(0.25, 0.2, 0.15), position=(0, 0, 0.4), orientation=unit(rng.normal(size=4)),
         velocity=(1, 0, 0), angular_velocity=4 * rng.normal(size=3),
     )  # fmt: skip
     scene.friction(mu=0.5)

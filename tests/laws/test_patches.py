@@ -10,7 +10,7 @@ from law_scenes import TWO, G, assert_at_rest, assert_lawful, on_ground, turned
 
 import shapes
 from implicit_geom import Scene, simulate
-from implicit_geom.rotation import matrix
+from implicit_geom.rotation import matrix, unit
 
 HALF_EGG = shapes.intersection(shapes.ellipsoid(0.3, 0.25, 0.2), shapes.halfspace((0, 0, 1)))
 SIDE = (np.sqrt(0.5), np.sqrt(0.5), 0, 0)
@@ -186,8 +186,10 @@ def test_thin_discs_land_on_each_other(stepper: str) -> None:
     """Two discs without thickness dropped on the plane and on each other: solved, and never through."""
     rng = np.random.default_rng(1)
     disc, inertia = shapes.cylinder(0.1, 0), (0.0025, 0.0025, 0.005)
-    scene = on_ground(disc, position=(0, 0, 0.12), orientation=rng.normal(size=4), inertia=inertia)
-    scene.add("top", disc, mass=1.0, position=(0, 0, 0.34), orientation=rng.normal(size=4), inertia=inertia)
+    scene = on_ground(disc, position=(0, 0, 0.12), orientation=unit(rng.normal(size=4)), inertia=inertia)
+    scene.add(
+        "top", disc, mass=1.0, position=(0, 0, 0.34), orientation=unit(rng.normal(size=4)), inertia=inertia
+    )
     scene.friction(mu=0.3)
     run = simulate(scene, duration=0.5, step=0.01, stepper=stepper)
     assert_lawful(run, 0.1, resolved=False)

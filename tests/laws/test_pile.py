@@ -7,6 +7,7 @@ from law_scenes import assert_lawful
 
 import shapes
 from implicit_geom import Scene, Trajectory, simulate
+from implicit_geom.rotation import unit
 
 
 def ellipsoids(count: int) -> Scene:
@@ -18,7 +19,7 @@ def ellipsoids(count: int) -> Scene:
     for name, normal in walls.items():
         scene.add(name, shapes.halfspace(normal, offset=-0.6), fixed=True)
     for i in range(count):
-        q = rng.normal(size=4)
+        q = unit(rng.normal(size=4))
         place = (rng.uniform(-0.3, 0.3), rng.uniform(-0.3, 0.3), 0.35 + 0.52 * i)
         scene.add(f"e{i}", shapes.ellipsoid(0.25, 0.2, 0.15), mass=1.0, position=place, orientation=q)
     scene.friction(mu=0.5, e_r=0.02)

@@ -11,6 +11,7 @@ from law_scenes import STEPPERS, TWO, G, on_ground
 import shapes
 from implicit_geom import Scene, distance, simulate
 from implicit_geom.certificate import NAMES
+from implicit_geom.rotation import unit
 
 
 def dumbbell(r: float = 0.1, d: float = 0.6) -> Any:
@@ -45,7 +46,7 @@ def test_a_dumbbell_rolls_as_its_hull(stepper: str) -> None:
     ends = []
     for shape in (dumbbell(), shapes.capsule(0.1, 0.6).moved(None, (1, 0, 1, 0))):
         scene = on_ground(shape, slope=slope, inertia=inertia, com=(0, 0, 0), position=(0, 0, 0.1),
-                          orientation=(1, 0, 0, 1))  # fmt: skip
+                          orientation=unit((1, 0, 0, 1)))  # fmt: skip
         scene.friction(mu=0.5)
         run = simulate(scene, duration=0.5, step=0.01, stepper=stepper)
         certified(run)
@@ -108,7 +109,7 @@ def test_momentum_of_two_dumbbells(stepper: str) -> None:
     """Two dumbbells that collide in free space keep their momentum; energy is lost, never gained."""
     scene = Scene(gravity=(0, 0, 0))
     scene.add("one", dumbbell(), mass=1.0, velocity=(0, 0, 1), angular_velocity=(0, 1, 2))
-    scene.add("two", dumbbell(), mass=2.0, position=(0.2, 0.15, 1), orientation=(1, 0.5, 0.3, 0.8))
+    scene.add("two", dumbbell(), mass=2.0, position=(0.2, 0.15, 1), orientation=unit((1, 0.5, 0.3, 0.8)))
     scene.friction(mu=0.3)
     run = simulate(scene, duration=1.5, step=0.01, stepper=stepper)
     certified(run)

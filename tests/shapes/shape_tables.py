@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 import shapes
+from implicit_geom.rotation import unit
 
 SPATIAL = [
     shapes.sphere(0.7),
@@ -25,7 +26,7 @@ PLANAR = [
     shapes.regular_polygon(7, 0.8),
     shapes.rectangle(0.3, 0.9),
 ]
-QUATERNION = (0.8, 0.3, -0.4, 0.1)
+QUATERNION = tuple(unit((0.8, 0.3, -0.4, 0.1)).tolist())
 MOVED = [
     shapes.cone(0.6, 1.1).moved((0.4, -0.2, 0.1), QUATERNION),
     shapes.ellipse(0.5, 1.3).moved((0.4, -0.2), 0.7),

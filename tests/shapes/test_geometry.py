@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from shape_tables import BOUNDED, CUT, QUATERNION, UNBOUNDED, directions, name
 
 import shapes
+from implicit_geom.rotation import unit
 from shapes.boundary import farthest
 from shapes.facets import rays_of
 
@@ -107,7 +108,7 @@ def test_quaternion_convention() -> None:
 
 def test_moved_halfspace_is_a_halfspace() -> None:
     """A moved half-space is a half-space with the turned normal and the new offset."""
-    half = shapes.halfspace((0, 0, 1), 0.2).moved((5, 0, 1), (1, 1, 0, 0))
+    half = shapes.halfspace((0, 0, 1), 0.2).moved((5, 0, 1), unit((1, 1, 0, 0)))
     assert half.kind == "halfspace"
     np.testing.assert_allclose(half.normal, [0, -1, 0], atol=1e-15)
     assert half.offset == pytest.approx(0.2)

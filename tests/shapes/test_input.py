@@ -67,14 +67,14 @@ def test_directions_of_any_length_are_made_unit() -> None:
 
 
 BAD_POLYGONS = {
-    "two vertices": ([(0, 0), (1, 0)], "at least three"),
+    "two vertices": ([(0, 0), (1, 0)], "at least 3 points"),
     "not pairs": ([(0, 0), (1, 0), (1, 1, 1)], r"vertices\[2\]"),
     "repeated": ([(0, 0), (1, 0), (1, 0), (0, 1)], "twice"),
     "notch": ([(0, 0), (2, 0), (1, 0.5), (1, 2)], "not convex"),
     "straight": ([(0, 0), (1, 0), (2, 0), (1, 1)], "on the line"),
     "star": ([(np.cos(4 * np.pi * k / 5), np.sin(4 * np.pi * k / 5)) for k in range(5)], "cross"),
     "flat": ([(0, 0), (1, 1), (2, 2)], "on the line"),
-    "text": ("abc", "at least three"),
+    "text": ("abc", "at least 3 points"),
 }
 
 

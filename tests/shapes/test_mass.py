@@ -7,6 +7,7 @@ import pytest
 from shape_tables import CLOSED_FORM, name
 
 import shapes
+from implicit_geom.rotation import unit
 from shapes.mass import moments
 from shapes.rays import Rays
 
@@ -94,7 +95,7 @@ def test_ball_cap_with_tilted_lid() -> None:
 
 def test_slivers_at_corners_are_seen() -> None:
     """A box turned against the quadrature's meridians, three facets meeting at corners, to 1e-9."""
-    box = shapes.box(1, 2, 3).moved((0.3, 0, 1), (1, 0.2, 0.3, 0.4))
+    box = shapes.box(1, 2, 3).moved((0.3, 0, 1), unit((1, 0.2, 0.3, 0.4)))
     m = moments(Rays(box, box.interior, box.size))
     assert m.volume == pytest.approx(box.volume, rel=1e-9)
     np.testing.assert_allclose(m.inertia(1.0), box.inertia(1.0), atol=1e-9 * np.max(box.inertia(1.0)))
@@ -118,7 +119,7 @@ def test_monte_carlo() -> None:
 def test_moved_inertia_follows_parallel_axes() -> None:
     """Moving a body leaves volume and principal moments, and takes its centre of mass along."""
     body = shapes.box(0.3, 0.5, 0.9)
-    moved = body.moved((1, 2, 3), (1, 1, 0, 0))
+    moved = body.moved((1, 2, 3), unit((1, 1, 0, 0)))
     assert moved.volume == body.volume
     np.testing.assert_allclose(moved.com, [1, 2, 3])
     # a quarter turn about x exchanges y and z

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import shapes
+from implicit_geom.rotation import unit
 from shapes import ShapeError
 
 
@@ -111,7 +112,7 @@ def test_extents_and_points() -> None:
 def test_moved_faceted_and_meshed_piece_by_piece() -> None:
     """A moved union has its mass properties turned; facets and meshes are those of all pieces."""
     union = sphere_pair(0.5, 0.6)
-    turn = (1, 2, 3, 4)
+    turn = unit((1, 2, 3, 4))
     moved = union.moved((1, 2, 3), turn)
     single = shapes.sphere(1).moved((1, 2, 3), turn)
     np.testing.assert_allclose(moved.com, (1, 2, 3), atol=1e-9)
@@ -136,7 +137,9 @@ def test_unions_of_unions_and_of_one() -> None:
 
 def test_written_and_read() -> None:
     """A union survives a scene file's form to the last bit."""
-    union = shapes.union(shapes.box(1, 0.1, 0.1), shapes.cone(0.2, 1.1).moved((0.3, 0, 1), (1, 2, 3, 4)))
+    union = shapes.union(
+        shapes.box(1, 0.1, 0.1), shapes.cone(0.2, 1.1).moved((0.3, 0, 1), unit((1, 2, 3, 4)))
+    )
     plain = shapes.to_dict(union)
     assert plain["kind"] == "union"
     assert [s["kind"] for s in plain["shapes"]] == ["box", "moved"]

@@ -9,6 +9,7 @@ from experiments.piles import pile as heap
 from implicit_geom import Scene, simulate
 from implicit_geom.model import Model, State
 from implicit_geom.problem import StepProblem
+from implicit_geom.rotation import unit
 from implicit_geom.steppers.euler import EulerStepper
 
 __all__ = ["fallen", "heap", "prepared"]
@@ -32,7 +33,7 @@ def fallen(mu: float) -> tuple[StepProblem, np.ndarray]:
     scene.add("floor", shapes.halfspace((0, 0, 1)), fixed=True)
     for k in range(8):
         place = (0.245 * (k % 2), 0.245 * (k // 2 % 2), 0.15 + 0.245 * (k // 4))
-        turn = rng.normal(size=4)
+        turn = unit(rng.normal(size=4))
         shape = shapes.ellipsoid(0.12, 0.1, 0.08)
         scene.add(f"e{k}", shape, mass=1.0, position=place, orientation=turn, velocity=(0, 0, -1.0))
     scene.friction(mu=mu)

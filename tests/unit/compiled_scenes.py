@@ -9,9 +9,10 @@ import numpy as np
 
 import shapes
 from implicit_geom import Scene
+from implicit_geom.rotation import unit
 
 EULER, RATTLE, RATTLE_4 = "implicit-euler", "implicit-rattle", "implicit-rattle-4"
-TILTED = (1, 0.1, 0.2, 0.3)
+TILTED = unit((1, 0.1, 0.2, 0.3))
 Build = Callable[[], Scene]
 
 
@@ -81,7 +82,9 @@ def several() -> Scene:
     scene.add("plate", shapes.box(1, 1, 0.1), position=(2, 0, 0.1), fixed=True)
     scene.add("ball", shapes.sphere(0.3), mass=1.0, position=(2, 0, 0.55), velocity=(-0.5, 0, 0))
     scene.add("egg", shapes.ellipsoid(0.4, 0.3, 0.3), mass=2.0, position=(0, 0, 0.35), velocity=(1, 0, 0))
-    scene.add("pill", shapes.capsule(0.2, 0.5), mass=1.5, position=(0, 1.0, 0.45), orientation=(1, 1, 0, 0))
+    scene.add(
+        "pill", shapes.capsule(0.2, 0.5), mass=1.5, position=(0, 1.0, 0.45), orientation=unit((1, 1, 0, 0))
+    )
     scene.friction(mu=0.5)
     return scene
 

@@ -10,6 +10,7 @@ import pytest
 
 import shapes
 from implicit_geom import Scene
+from implicit_geom.rotation import unit
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -21,7 +22,7 @@ def eggs() -> Scene:
     scene.add("ground", shapes.halfspace(normal=(0, 0, 1)), fixed=True)
     egg = shapes.ellipsoid(0.5, 0.4, 0.3)
     scene.add("low", egg, mass=1.0, position=(0, 0, 0.31), velocity=(1, 0.3, 0), angular_velocity=(1, 2, 3))
-    scene.add("high", egg, mass=2.0, position=(0.1, 0, 0.95), orientation=(1, 0.1, 0.2, 0.3))
+    scene.add("high", egg, mass=2.0, position=(0.1, 0, 0.95), orientation=unit((1, 0.1, 0.2, 0.3)))
     scene.friction(mu=0.4, e_o=0.5, e_r=0.01, direction=(1, 2, 3))
     scene.friction("low", "high", mu=0.2, e_o=1.0)
     return scene

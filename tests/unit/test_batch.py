@@ -16,6 +16,7 @@ from implicit_geom import Scene, SceneError, simulate
 from implicit_geom.batch import Batch, simulate_batch
 from implicit_geom.compiled import SWITCH, lanes
 from implicit_geom.options import IMPLICIT
+from implicit_geom.rotation import unit
 from implicit_geom.values import variants
 from shapes import ShapeError
 
@@ -33,7 +34,7 @@ def egg() -> Scene:
         shapes.ellipsoid(0.5, 0.4, 0.3),
         mass=1.0,
         position=(0, 0, 0.55),
-        orientation=(1, 0.1, 0.2, 0.3),
+        orientation=unit((1, 0.1, 0.2, 0.3)),
         velocity=(1, 0.3, 0),
         angular_velocity=(1, 2, 3),
     )
@@ -49,7 +50,7 @@ def many(count: int) -> dict[str, Any]:
         "bodies.egg.shape.c": rng.uniform(0.2, 0.5, count),
         "bodies.egg.mass": 10 ** rng.uniform(-2, 2, count),
         "bodies.egg.velocity": rng.normal(size=(count, 3)) * (1, 1, 0),
-        "bodies.egg.orientation": rng.normal(size=(count, 4)),
+        "bodies.egg.orientation": [unit(q) for q in rng.normal(size=(count, 4))],
         "friction.mu": rng.uniform(0.05, 1.5, count),
     }
 
@@ -279,7 +280,7 @@ REFUSED: dict[str, tuple[dict[str, Any], type[Exception], list[str]]] = {
     "empty": ({"friction.mu": []}, SceneError, ["empty"]),
     "no values": ({}, SceneError, ["at least one"]),
     "a single number": ({"friction.mu": 0.3}, SceneError, ["friction.mu", "array"]),
-    "text": ({"friction.mu": ["much"]}, SceneError, ["friction.mu", "numbers"]),
+    "text": ({"friction.mu": ["much"]}, SceneError, ["row 0", "friction.mu", "number"]),
     "NaN": ({"friction.mu": [0.1, np.nan]}, SceneError, ["row 1", "friction.mu", "finite"]),
     "infinite": ({"bodies.egg.velocity": [(0, 0, 0), (0, np.inf, 0)]}, SceneError, ["row 1", "egg.velocity"]),
     "negative mass": ({"bodies.egg.mass": [1.0, 1.0, 1.0, -1.0]}, SceneError, ["row 3", "bodies.egg.mass"]),

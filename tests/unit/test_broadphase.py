@@ -15,6 +15,7 @@ from implicit_geom.broadphase import BroadPhase
 from implicit_geom.distance import closest
 from implicit_geom.errors import SceneError
 from implicit_geom.model import Model, State
+from implicit_geom.rotation import unit
 from implicit_geom.steppers import base
 from implicit_geom.steppers.base import NEWCOMERS
 from implicit_geom.steppers.euler import EulerStepper
@@ -31,7 +32,7 @@ def crowd(count: int, seed: int = 0) -> Scene:
         shape = shapes.ellipsoid(a, 0.7 * a, 0.5 * a) if k % 2 else shapes.box(a, a, 0.5 * a)
         mass = {"fixed": True} if k % 7 == 3 else {"mass": 1.0}
         place = rng.uniform(0.5, 2.5, 3)
-        scene.add(f"b{k}", shape, position=place, orientation=rng.normal(size=4), **mass)
+        scene.add(f"b{k}", shape, position=place, orientation=unit(rng.normal(size=4)), **mass)
     scene.add("wall", shapes.halfspace((1, 0, 0)), fixed=True)
     scene.friction(mu=0.4)
     scene.friction("b1", "b4", mu=0.1)
@@ -159,7 +160,7 @@ def test_newcomers_together_and_alone(dim: int) -> None:
         if k % 3 == 0:
             shape = shapes.disc(0.15) if dim == 2 else shapes.sphere(0.15)
         place = (0.45 * (k % 4), *([0.42 * (k // 4)] if dim == 3 else []), 0.3 + 0.45 * (k // 4))
-        turn = rng.normal() if dim == 2 else rng.normal(size=4)
+        turn = rng.normal() if dim == 2 else unit(rng.normal(size=4))
         scene.add(f"b{k}", shape, mass=1.0, position=place, orientation=turn)
     for k, x in enumerate((5.0, 5.3)):  # two that touch
         ball = shapes.disc(0.15) if dim == 2 else shapes.sphere(0.15)
@@ -230,7 +231,7 @@ def jostling() -> Scene:
             shapes.ellipsoid(0.12, 0.1, 0.08),
             mass=1.0,
             position=place,
-            orientation=rng.normal(size=4),
+            orientation=unit(rng.normal(size=4)),
             velocity=rng.normal(size=3),
         )
     scene.friction(mu=0.4)

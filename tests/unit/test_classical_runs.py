@@ -9,6 +9,7 @@ import shapes
 from implicit_geom import Scene, SceneError, StepFailed, Stepper, Trajectory, simulate, simulate_batch
 from implicit_geom.approximate import hulls, pyramid
 from implicit_geom.replay import replay
+from implicit_geom.rotation import unit
 
 COAL = "polyhedra against each other need coal (extra `facets`)"
 
@@ -26,7 +27,7 @@ def boxes() -> Scene:
     s = Scene()
     s.add("ground", shapes.halfspace(normal=(0, 0, 1)), fixed=True)
     s.add("low", shapes.box(0.5, 0.4, 0.25), mass=1.0, position=(0, 0, 0.26))
-    turned = {"position": (0.1, 0.05, 0.82), "orientation": (1, 0.05, 0.03, 0.2)}
+    turned = {"position": (0.1, 0.05, 0.82), "orientation": unit((1, 0.05, 0.03, 0.2))}
     s.add("high", shapes.box(0.5, 0.3, 0.25), mass=1.0, **turned)
     s.friction(mu=0.5)
     return s

@@ -13,6 +13,7 @@ from experiments.ellipsoid_rolling import scene as rolling
 from implicit_geom import Scene, simulate
 from implicit_geom.batch import simulate_batch
 from implicit_geom.compiled import available, runner
+from implicit_geom.rotation import unit
 
 pytestmark = pytest.mark.skipif(not available(), reason="compiled code is not at hand")
 
@@ -20,7 +21,7 @@ pytestmark = pytest.mark.skipif(not available(), reason="compiled code is not at
 def blunt() -> Scene:
     """A body without a closed form that rolls."""
     shape = shapes.superellipsoid(0.5, 0.4, 0.3, p=2.2)
-    return on_ground(shape, position=(0, 0, 0.407), orientation=(1, 0.6, 0.2, 0), friction={"mu": 2.0})
+    return on_ground(shape, position=(0, 0, 0.407), orientation=unit((1, 0.6, 0.2, 0)), friction={"mu": 2.0})
 
 
 def flat_one() -> Scene:

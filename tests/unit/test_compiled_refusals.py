@@ -21,6 +21,7 @@ from implicit_geom.contact_group import WarmStart
 from implicit_geom.distance import closest
 from implicit_geom.model import Model
 from implicit_geom.options import SimulationOptions
+from implicit_geom.rotation import unit
 from implicit_geom.solver_state import Memory, restore
 from implicit_geom.steppers import make_stepper
 
@@ -71,7 +72,7 @@ def spinning_egg() -> Scene:
     return on_ground(
         shapes.ellipsoid(0.6, 0.4, 0.4),
         position=(0, 0, 0.48),
-        orientation=(1, 0, 0.3, 0),
+        orientation=unit((1, 0, 0.3, 0)),
         angular_velocity=(0, 0.1, 12),
         friction={"mu": 0.3},
     )

@@ -32,6 +32,7 @@ from experiments.benchmarks.agreement import BOUND, compared
 from implicit_geom import Scene, Trajectory, simulate
 from implicit_geom.compiled import SWITCH, available, runner
 from implicit_geom.options import IMPLICIT
+from implicit_geom.rotation import unit
 
 pytestmark = pytest.mark.skipif(not available(), reason="compiled code is not at hand")
 
@@ -88,7 +89,7 @@ CASES = {
     ),
     "thin ellipsoid 1:1:20": Case(
         lambda: on_ground(
-            shapes.ellipsoid(0.05, 0.05, 1.0), position=(0, 0, 0.8), orientation=(1, 0.5, 0, 0)
+            shapes.ellipsoid(0.05, 0.05, 1.0), position=(0, 0, 0.8), orientation=unit((1, 0.5, 0, 0))
         ),
         share=0.5,
     ),

@@ -8,6 +8,7 @@ from implicit_geom import Scene, distance
 from implicit_geom.approximate.contacts import Contacts
 from implicit_geom.approximate.finder import Finder
 from implicit_geom.model import Model, State
+from implicit_geom.rotation import unit
 
 
 def planar() -> Scene:
@@ -23,7 +24,11 @@ def spatial() -> Scene:
     s.add("ground", shapes.halfspace(normal=(0, 0.1, 1)), fixed=True)
     s.add("ball", shapes.sphere(0.5), mass=1.0, position=(0, 0, 0.55), com=(0.1, 0, 0))
     s.add(
-        "egg", shapes.ellipsoid(0.5, 0.4, 0.3), mass=1.0, position=(0.9, 0.1, 0.6), orientation=(1, 0.2, 0, 0)
+        "egg",
+        shapes.ellipsoid(0.5, 0.4, 0.3),
+        mass=1.0,
+        position=(0.9, 0.1, 0.6),
+        orientation=unit((1, 0.2, 0, 0)),
     )
     s.add("other", shapes.sphere(0.2), mass=1.0, position=(0.1, -0.7, 0.55))
     return s

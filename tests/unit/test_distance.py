@@ -13,7 +13,7 @@ import support_functions as sf
 
 import shapes
 from implicit_geom import SceneError, distance
-from implicit_geom.rotation import matrix, planar
+from implicit_geom.rotation import matrix, planar, unit
 
 REFERENCES = Path(__file__).parents[1] / "references"
 ELLIPSOIDS = json.loads((REFERENCES / "ellipsoid_distance.json").read_text())["cases"]
@@ -252,7 +252,7 @@ def test_scale_covariance(size: float) -> None:
         (lambda s: shapes.cylinder(0.4 * s, s), lambda s: shapes.cone(s, 0.7 * s), 1.2),
         (lambda s: shapes.superellipsoid(s, 0.4 * s, 0.5 * s, 6), lambda s: shapes.capsule(0.2 * s, s), 0.6),
     ):
-        q, r = np.array([0.8, 0.3, -0.4, 0.1]), np.array([0.2, 0.7, 0.1, -0.5])
+        q, r = unit([0.8, 0.3, -0.4, 0.1]), unit([0.2, 0.7, 0.1, -0.5])
         c = distance(one(1.0), ((0, 0, 0), q), other(1.0), (pose * np.array([0.3, -0.5, 1.0]), r))
         d = distance(one(size), ((0, 0, 0), q), other(size), (size * pose * np.array([0.3, -0.5, 1.0]), r))
         assert abs(d.gap / size - c.gap) < 1e-9
@@ -310,7 +310,8 @@ THIN_BOXES = [
 def test_crossed_edges_of_thin_boxes(case: Any) -> None:
     """Overlapping boxes: the gap is the separating-axis answer over face normals and edge products."""
     sizes_a, pose_a, sizes_b, pose_b = case
-    A, B = (matrix(np.array(q) / np.linalg.norm(q)) for _, q in (pose_a, pose_b))
+    pose_a, pose_b = ((x, unit(q)) for x, q in (pose_a, pose_b))
+    A, B = (matrix(q) for _, q in (pose_a, pose_b))
     axes = [*A.T, *B.T, *(np.cross(a, b) for a in A.T for b in B.T)]
     offset = np.array(pose_b[0]) - np.array(pose_a[0])
     best = max(

@@ -19,7 +19,7 @@ from implicit_geom.options import IMPLICIT
 from implicit_geom.pair import flat
 from implicit_geom.problem import StepProblem
 from implicit_geom.rattle_problem import EndContact, PositionProblem, VelocityProblem
-from implicit_geom.rotation import matrix
+from implicit_geom.rotation import matrix, unit
 from implicit_geom.steppers.euler import EulerStepper
 from shapes.shape import Inequality, Slab
 
@@ -53,7 +53,7 @@ def two_bodies(pair: str, form: str, rng: np.random.Generator) -> Model:
     scene = Scene(dim=dim, gravity=(0,) * (dim - 1) + (-9.81,))
     spatial = dim == 3
     spin = (lambda: rng.normal(size=3)) if spatial else (lambda: float(rng.normal()))
-    turn = (lambda: rng.normal(size=4)) if spatial else (lambda: float(rng.normal()))
+    turn = (lambda: unit(rng.normal(size=4))) if spatial else (lambda: float(rng.normal()))
     if a.bounded:
         scene.add(
             "a", a, mass=1.3, orientation=turn(), velocity=rng.normal(size=dim), angular_velocity=spin()
@@ -271,10 +271,10 @@ def one_step(
     R = np.eye(3) if R is None else R
     low, high = TOUCHING[pair]
     turn = quaternion(R)
-    tilt = np.array([0.9, 0.2, -0.3, 0.1])
+    tilt = unit([0.9, 0.2, -0.3, 0.1])
     height = 2.0
     for _ in range(50):  # lower it until the gap is 5 mm
-        pose = ((0.05, 0.1, height) - matrix(tilt / np.linalg.norm(tilt)) @ high.com, tilt)
+        pose = ((0.05, 0.1, height) - matrix(tilt) @ high.com, tilt)
         height -= distance(low, (-low.com, (1, 0, 0, 0)), high, pose).gap - 0.005
     bodies = {
         "low": {"shape": low, "mass": 2.0, "position": R @ (0, 0, 0) + y, "orientation": turn},

@@ -10,6 +10,7 @@ import pytest
 
 import shapes
 from implicit_geom import Scene, Trajectory, simulate
+from implicit_geom.rotation import unit
 
 G = 9.81
 STEPPERS = ("implicit-euler", "implicit-rattle", "implicit-rattle-4")
@@ -36,7 +37,9 @@ def pushed_box() -> Scene:
     """A box that drops on its face and is pushed along it; faces, edges, substeps."""
     scene = Scene(gravity=(0, 0, -G))
     scene.add("ground", shapes.halfspace((0, 0, 1)), fixed=True)
-    scene.add("body", shapes.box(0.2, 0.15, 0.1), mass=1.0, position=(0, 0, 0.16), orientation=(1, 0.1, 0, 0))
+    scene.add(
+        "body", shapes.box(0.2, 0.15, 0.1), mass=1.0, position=(0, 0, 0.16), orientation=unit((1, 0.1, 0, 0))
+    )
     scene.applied("body", force=(4, 1, 0), torque=(0, 0, 0.1))
     scene.friction(mu=0.3)
     return scene

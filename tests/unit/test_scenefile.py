@@ -9,6 +9,7 @@ import pytest
 
 import shapes
 from implicit_geom import Scene, SceneError, ShapeError, read_scene, simulate
+from implicit_geom.rotation import unit
 from implicit_geom.scenefile import to_dict
 
 EXAMPLE = """
@@ -84,7 +85,7 @@ def test_unit_vectors_are_kept_to_the_last_bit() -> None:
     rng = np.random.default_rng(0)
     for _ in range(300):
         scene = Scene()
-        scene.add("ball", shapes.sphere(1.0), mass=1.0, orientation=rng.normal(size=4))
+        scene.add("ball", shapes.sphere(1.0), mass=1.0, orientation=unit(rng.normal(size=4)))
         scene.friction(direction=rng.normal(size=3))
         assert to_dict(read_scene(to_dict(scene))[0]) == to_dict(scene)
 

@@ -13,6 +13,7 @@ import shapes
 from experiments.fuzz.saved_runs import without_hash
 from implicit_geom import Scene, SceneError, Trajectory, simulate
 from implicit_geom.options import IMPLICIT
+from implicit_geom.rotation import unit
 from implicit_geom.scenefile import to_dict
 
 
@@ -40,7 +41,7 @@ def test_any_scene_survives(tmp_path: Path) -> None:
     """Shapes made of shapes, moved centres, given inertia, loads: the scene read back has the same bits."""
     scene = Scene(gravity=(0.1, 0.2, -9.81))
     lens = shapes.intersection(shapes.sphere(1).moved((0, 0, 0.7)), shapes.sphere(1).moved((0, 0, -0.7)))
-    scene.add("lens", lens, mass=1 / 3, position=(0, 0, 3), orientation=(1, 2, 3, 4))
+    scene.add("lens", lens, mass=1 / 3, position=(0, 0, 3), orientation=unit((1, 2, 3, 4)))
     third = shapes.ellipsoid(1 / 3, 0.4, 0.5)
     scene.add("egg", third, mass=1.0, com=(0.01, 0, 0), inertia=(0.1, 0.2, 0.25), position=(5, 0, 0))
     scene.friction(mu=0.1, e_t=0.3, direction=(1, 1, 1))

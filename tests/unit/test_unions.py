@@ -13,6 +13,7 @@ from implicit_geom import Scene, Trajectory, distance, simulate, simulate_batch
 from implicit_geom.certificate import geometry_residual
 from implicit_geom.errors import SceneError
 from implicit_geom.model import Model
+from implicit_geom.rotation import unit
 from implicit_geom.scenefile import read_scene, to_dict
 from implicit_geom.steppers.euler import EulerStepper
 
@@ -41,7 +42,7 @@ def tumbling() -> Scene:
     cross = shapes.union(shapes.box(0.5, 0.05, 0.05), shapes.box(0.05, 0.5, 0.05))
     scene.add("cross", cross, fixed=True, position=(0, 0, 0.05))
     bell = shapes.union(shapes.sphere(0.1).moved((0.3, 0, 0)), shapes.sphere(0.15).moved((-0.3, 0, 0)))
-    scene.add("bell", bell, mass=1.0, position=(0, 0.1, 0.5), orientation=(1, 0.3, 0.1, 0))
+    scene.add("bell", bell, mass=1.0, position=(0, 0.1, 0.5), orientation=unit((1, 0.3, 0.1, 0)))
     L = shapes.union(shapes.ellipsoid(0.3, 0.1, 0.1), shapes.ellipsoid(0.1, 0.1, 0.3).moved((0.2, 0, 0.2)))
     scene.add("L", L, mass=2.0, position=(0.2, 0, 1.0), angular_velocity=(0, 0.5, 0))
     scene.friction(mu=0.4)
