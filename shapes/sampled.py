@@ -69,15 +69,18 @@ class SampledShape(Shape):
     @cached_property
     def samples(self) -> np.ndarray:
         """Boundary points, edges and corners among them; every corner of a polytope. (M, dim)."""
-        from scipy.spatial import ConvexHull, HalfspaceIntersection
+        from scipy.spatial import ConvexHull, HalfspaceIntersection, QhullError
 
         self._need_bounded("support points")
         if self.rays.all_affine:
             o = self.interior[None, :]
             f, g = self.rays.values(o)[0], self.rays.gradients(o)[0]
             planes = np.column_stack([g, f - g @ self.interior])
-            corners = HalfspaceIntersection(planes, self.interior).intersections
-            return np.asarray(corners[ConvexHull(corners).vertices])
+            try:
+                corners = HalfspaceIntersection(planes, self.interior).intersections
+                return np.asarray(corners[ConvexHull(corners).vertices])
+            except QhullError:
+                raise ShapeError(f"{self.kind}: too thin for its corners to be told apart") from None
         return boundary_points(self.rays, SAMPLES[self.dim])
 
     def support(self, directions: np.ndarray) -> np.ndarray:

@@ -151,9 +151,8 @@ class Surface(SampledShape):
         if not 1 / LARGEST < radius < LARGEST:
             raise ShapeError(f"surface: {shown(self.text)} has the size {radius:.3g} m; scale it")
         steep = np.linalg.norm(self.rays.gradients(points)[:, 0], axis=1)
-        if not np.median(steep) > 0:
-            raise ShapeError(
-                f"surface: the gradient of {shown(self.text)} is zero on the surface; simplify it"
-            )
+        if not 1 / LARGEST < np.median(steep) < LARGEST:
+            told = f"{np.median(steep):.3g} on the surface; scale it"
+            raise ShapeError(f"surface: the gradient of {shown(self.text)} is {told}")
         self.scale = float(1 / np.median(steep))
         self.look_round(point, radius)

@@ -18,6 +18,7 @@ from implicit_geom.simulate import simulate
 from implicit_geom.switches import Stepper
 from implicit_geom.trajectory import Trajectory
 from implicit_geom.writing import check_input_kept
+from shapes.words import shown
 
 
 def add(commands: Any, debug: argparse.ArgumentParser) -> None:
@@ -143,7 +144,8 @@ def read_stepper(text: str) -> Stepper:
     for field in fields:
         key, equals, value = field.partition("=")
         if not equals:
-            raise SceneError(f"stepper {text!r}: {field!r} must be field=value")
+            raise SceneError(f"stepper {shown(text)}: {shown(field)} must be field=value")
         words = {"true": True, "false": False}
-        changes[key] = int(value) if value.isdigit() else words.get(value, value)
+        whole = value.isascii() and value.isdigit() and len(value) < 10
+        changes[key] = int(value) if whole else words.get(value, value)
     return Stepper.named(name, **changes)

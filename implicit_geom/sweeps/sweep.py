@@ -131,7 +131,7 @@ def _scene(scene: Any, options: dict[str, Any]) -> tuple[Scene, dict[str, Any]]:
     scene, options = scene_of(scene, options)
     for name in options:
         if name not in SIMULATION:
-            raise SceneError(
+            raise CallError(
                 f"{name} = {shown(options[name])}: sweep has no such option{hint(name, SIMULATION)}"
             )
     return scene, options

@@ -19,8 +19,8 @@ def thin(seed: int) -> Scene:
     """A thin ellipsoid dropped askew and spinning."""
     rng = np.random.default_rng(seed)
     scene = on_ground(
-        shapes.ellipsoid(THIN, THIN, SHORT * THIN), position=(0, 0, 1.2), orientation=unit(rng.normal(size=4)),
-        angular_velocity=2 * rng.normal(size=3),
+        shapes.ellipsoid(THIN, THIN, SHORT * THIN), position=(0, 0, 1.2),
+        orientation=unit(rng.normal(size=4)), angular_velocity=2 * rng.normal(size=3),
     )  # fmt: skip
     scene.friction(mu=0.5)
     return scene

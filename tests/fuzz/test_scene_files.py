@@ -1,0 +1,35 @@
+"""Random scene and sweep files are read, or refused in one printable line."""
+
+from __future__ import annotations
+
+from experiments.fuzz.scene_files import PLANE, SCENE, SWEEP, TEXT, Case, cases, check
+from implicit_geom.scenefile import read_scene
+
+
+def test_random_files_are_clean() -> None:
+    """Mutations of good files and tables of the format's words: 500 of them."""
+    bad = {case.text: told for case in cases(seed=0, count=500) if (told := check(case))}
+    assert not bad
+
+
+def test_the_files_that_are_mutated_are_good(tmp_path) -> None:
+    """Without a mutation they are read."""
+    for text in (SCENE, PLANE, TEXT):
+        (tmp_path / "scene.toml").write_text(text)
+        read_scene(tmp_path / "scene.toml")
+    assert check(Case("sweep", SWEEP)) == ""
+
+
+def test_a_case_that_is_not_clean_is_found(monkeypatch) -> None:
+    """The judge sees other errors and messages that are no line."""
+    from experiments.fuzz import judge
+
+    assert judge.verdict(lambda: None) == ""
+    assert "raw KeyError" in judge.verdict(lambda: {}["a"])
+    monkeypatch.setattr(judge, "HANGS", 0.2)
+
+    def hang() -> None:
+        while True:
+            pass
+
+    assert "still at it" in judge.verdict(hang)
