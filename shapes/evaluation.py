@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, cast
 
 import casadi as ca
@@ -16,18 +18,18 @@ BLOCKS = (2048, 64)  # points in one call; each size is a function of its own, m
 class Pointwise:
     """`function` of (n, k) arrays, one row a point; the same bits as CasADi gives one by one.
 
-    `left` is how many instructions may still be spent, shared between the functions of a shape: a formula of
-    a few characters can ask for hours of ray casting.
+    Its instructions are counted in `allowed`, which the functions of a shape share: a formula of a few
+    characters can ask for hours of ray casting.
     """
 
-    def __init__(self, function: ca.Function, left: Allowance) -> None:
-        self.function, self.left = function, left
+    def __init__(self, function: ca.Function, allowed: Allowance) -> None:
+        self.function, self.allowed = function, allowed
         self.length = function.n_instructions()
         self._blocks: dict[int, Any] = {}
 
     def __call__(self, *inputs: np.ndarray) -> np.ndarray:
         n = len(inputs[0])
-        self.left.spend(CALL + max(n, BLOCKS[-1]) * self.length)
+        self.allowed.spend(CALL + max(n, BLOCKS[-1]) * self.length)
         found = np.empty((n, self.function.nnz_out(0)))
         start = 0
         for size in BLOCKS:
@@ -60,10 +62,19 @@ class Pointwise:
 
 
 class Allowance:
-    """How much arithmetic a shape may ask for; unlimited where its maker set no limit."""
+    """How much arithmetic may be spent: any amount, except within `limit`."""
 
-    def __init__(self, instructions: float = np.inf, advice: str = "") -> None:
+    def __init__(self) -> None:
+        self.instructions, self.advice = np.inf, ""
+
+    @contextmanager
+    def limit(self, instructions: float, advice: str) -> Iterator[None]:
+        """Within it, more than so many instructions end in a ShapeError with this advice."""
         self.instructions, self.advice = instructions, advice
+        try:
+            yield
+        finally:
+            self.instructions = np.inf
 
     def spend(self, instructions: int) -> None:
         self.instructions -= instructions

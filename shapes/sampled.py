@@ -17,8 +17,8 @@ import numpy as np
 
 from shapes.boundary import boundary_points, farthest, sphere_directions, touching, unbounded
 from shapes.errors import EmptyShape, ShapeError
-from shapes.lazy import cached_property
 from shapes.evaluation import Allowance
+from shapes.lazy import cached_property
 from shapes.mass import Moments, moments, polytope_moments
 from shapes.rays import Rays, columns
 from shapes.shape import Shape
@@ -26,6 +26,7 @@ from shapes.shape import Shape
 SAMPLES = {2: 720, 3: 3000}  # rays for support points
 BLOCK = 1000
 FLAT = 1e-9  # depth over size below which the interior counts as empty
+SIMPLER = "describe it with fewer operations, or as an intersection"
 QUIET: dict[str, Any] = {
     "print_time": False,
     "error_on_fail": False,
@@ -43,7 +44,8 @@ class SampledShape(Shape):
 
     support_exact = False
     _interior: np.ndarray
-    allowed: Allowance | None = None  # of arithmetic; None where only time sets a limit
+    # instructions of ray casting that the mass properties may take, 4 ns each: a minute, in the end
+    quadrature_limit = 1e10
 
     def locate(self, scale: float) -> None:
         """Find an interior point and look round from there; `scale` is the expected size in m."""
@@ -61,6 +63,11 @@ class SampledShape(Shape):
         self.rays = Rays(self, point, length, self.allowed)
         self.bounded = not unbounded(self.rays)
         self.support_exact = self.bounded and self.rays.all_affine
+
+    @cached_property
+    def allowed(self) -> Allowance:
+        """What its rays may spend."""
+        return Allowance()
 
     @property
     def interior(self) -> np.ndarray:
@@ -137,7 +144,8 @@ class SampledShape(Shape):
     def moments(self) -> Moments:
         """Volume, centre of mass and second moments at uniform density."""
         self._need_bounded("mass properties; give mass=, com= and inertia= or fix the body")
-        with np.errstate(all="ignore"):
+        advice = f"{self.kind}: its mass properties take too long; {SIMPLER}, or give com= and inertia="
+        with np.errstate(all="ignore"), self.allowed.limit(self.quadrature_limit, advice):
             found = polytope_moments(self.samples) if self.rays.all_affine else moments(self.rays)
         if not (np.isfinite(found.second).all() and found.volume > 0):
             raise ShapeError(

@@ -25,9 +25,9 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from shapes.lazy import cached_property
 from shapes.calls import checked_call
 from shapes.errors import ShapeCallError, ShapeError
+from shapes.lazy import cached_property
 
 
 @dataclass(frozen=True)

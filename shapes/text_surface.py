@@ -22,18 +22,17 @@ from shapes.boundary import sphere_directions
 from shapes.convexity import check_chords, check_hessian, check_single, lowest_points
 from shapes.errors import ShapeError
 from shapes.lazy import cached_property
-from shapes.evaluation import Allowance
 from shapes.numbers import LARGEST
 from shapes.parse import numeric, parse, to_casadi
 from shapes.rays import Rays
-from shapes.sampled import SampledShape
+from shapes.sampled import SIMPLER, SampledShape
 from shapes.shape import Constraint, Inequality
 from shapes.validate import finite
 from shapes.words import shown
 
-# instructions of ray casting, about 7 ns each: ordinary bodies take a hundredth of that
-INSPECTION, MASS = 1e8, 3.4e8
-SIMPLER = "write it with fewer operations, or as an intersection"
+# instructions of ray casting, about 4 ns each, so that no text takes more than two seconds to be checked and
+# weighed; ordinary bodies take a hundredth of that
+INSPECTION, QUADRATURE = 1e8, 3.1e8
 TINY = 1e-30  # keeps the p-th root differentiable at the origin
 
 
@@ -44,6 +43,7 @@ class Surface(SampledShape):
     """
 
     kind = "surface"
+    quadrature_limit = QUADRATURE
 
     def __init__(self, text: str, *, dim: int = 3, **parameters: float) -> None:
         if isinstance(dim, bool) or not isinstance(dim, int) or dim not in (2, 3):
@@ -56,15 +56,10 @@ class Surface(SampledShape):
         self.expression = expression
         self.degree = self._root_degree()
         self.scale = 1.0
-        self.allowed = Allowance(INSPECTION, f"surface: {shown(text)} takes too long to check; {SIMPLER}")
-        with np.errstate(all="ignore"):  # a formula that overflows is refused by the checks, in words
+        advice = f"surface: {shown(text)} takes too long to check; {SIMPLER}"
+        # a formula that overflows is refused by the checks, in words
+        with np.errstate(all="ignore"), self.allowed.limit(INSPECTION, advice):
             self._inspect()
-        # what follows is asked for later, if at all: mass properties and support points
-        self.rays.allowed.instructions = MASS
-        self.rays.allowed.advice = (
-            f"surface: the mass properties of {shown(text)} take too long; {SIMPLER}, "
-            "or give com= and inertia= of the body"
-        )
 
     @property
     def parameters(self) -> dict[str, Any]:

@@ -44,7 +44,7 @@ def test_a_dumbbell_rolls_as_its_hull(stepper: str) -> None:
     """Rolling down a slope across its axis, a dumbbell moves as a capsule of its mass and inertia."""
     slope, inertia = 0.1, dumbbell().inertia(1.0)
     ends = []
-    for shape in (dumbbell(), shapes.capsule(0.1, 0.6).moved(None, (1, 0, 1, 0))):
+    for shape in (dumbbell(), shapes.capsule(0.1, 0.6).moved(None, unit((1, 0, 1, 0)))):
         scene = on_ground(shape, slope=slope, inertia=inertia, com=(0, 0, 0), position=(0, 0, 0.1),
                           orientation=unit((1, 0, 0, 1)))  # fmt: skip
         scene.friction(mu=0.5)
@@ -127,8 +127,8 @@ def test_order_of_bodies_and_pieces() -> None:
         scene = Scene()
         shape = shapes.union(*dumbbell().pieces[::order])
         bodies: dict[str, dict[str, Any]] = {
-            "a": {"position": (0, 0, 0.3), "orientation": (1, 0.1, 0.3, 0)},
-            "b": {"position": (0.1, 0, 0.8), "orientation": (1, 0, 0.2, 1)},
+            "a": {"position": (0, 0, 0.3), "orientation": unit((1, 0.1, 0.3, 0))},
+            "b": {"position": (0.1, 0, 0.8), "orientation": unit((1, 0, 0.2, 1))},
         }
         for name, start in list(bodies.items())[::order]:
             scene.add(name, shape, mass=1.0, **start)

@@ -184,7 +184,7 @@ def _plain() -> dict[str, Any]:
 def test_a_given_inertia_needs_no_volume() -> None:
     """com= and inertia= of a union are taken as given, also where they cannot be computed."""
     scene = Scene()
-    thin = shapes.union(shapes.cylinder(1, 0), shapes.cylinder(1, 0).moved(None, (1, 1, 0, 0)))
+    thin = shapes.union(shapes.cylinder(1, 0), shapes.cylinder(1, 0).moved(None, unit((1, 1, 0, 0))))
     scene.add("discs", thin, mass=1.0, com=(0, 0, 0), inertia=(1, 1, 1))
     assert scene.bodies["discs"].inertia[0, 0] == 1
     with pytest.raises(shapes.ShapeError, match="without thickness"):
