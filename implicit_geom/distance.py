@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from implicit_geom import rotation
-from implicit_geom.choices import number, quaternion, vector
+from implicit_geom.choices import number, vector
 from implicit_geom.closest_points import (
     ClosestPoints,
     GeometrySystem,
@@ -88,8 +88,12 @@ def place(shape: Shape, pose: Any) -> Placed:
     check_place("pose: position", x, shape.size)
     if shape.dim == 2:
         return Placed(shape, x, rotation.planar(number("pose: orientation", pose[1])), np.zeros(2))
-    turn = quaternion("pose: orientation", pose[1])
-    return Placed(shape, x, rotation.matrix(turn / np.linalg.norm(turn)), np.zeros(3))
+    turn = vector("pose: orientation", pose[1], 4)
+    norm = np.linalg.norm(turn)
+    if norm == 0:
+        raise SceneError("pose: orientation: the quaternion w, x, y, z must not be zero")
+    # (any length: poses often come from other programs, and are not kept)
+    return Placed(shape, x, rotation.matrix(turn / norm), np.zeros(3))
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from shapes import numbers
 from shapes.errors import ShapeError
 from shapes.words import shown
 
-QUATERNION = 1e-2  # of a quaternion's length from one: digits that were cut off, not another quantity
+QUATERNION = 0.1  # of a quaternion's length from one: typed with few digits, not another quantity
 
 
 def positive(kind: str, name: str, value: Any, *, zero: bool = False) -> float:
