@@ -6,6 +6,7 @@ REGISTRY = Registry(
     {
         "agreement": "experiments.benchmarks.agreement",
         "batch": "experiments.benchmarks.batch",
+        "fuzz": "experiments.benchmarks.fuzz",
         "guard": "experiments.benchmarks.guard",
         "precision": "experiments.benchmarks.precision",
         "robustness": "experiments.benchmarks.robustness",
