@@ -8,6 +8,7 @@ import warnings
 from implicit_geom.errors import SceneNotice
 from implicit_geom.scene import Scene
 
+OURS = ("implicit_geom.", "shapes.")  # modules of this package
 NO_FRICTION = "friction: mu = 0 for every pair, because scene.friction was not called"
 
 
@@ -24,6 +25,6 @@ def friction_missing(scene: Scene) -> str:
 def _outside() -> int:
     """The stack level, seen from the caller, of the first frame that is not of this package."""
     level, frame = 1, sys._getframe(1)
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("implicit_geom."):
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(OURS):
         level, frame = level + 1, frame.f_back
     return level

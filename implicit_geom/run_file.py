@@ -22,6 +22,7 @@ import math
 import os
 import re
 import zlib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -57,15 +58,18 @@ class Parts:
     arrays: dict[str, np.ndarray]
 
 
-def seal(
-    file: h5py.File, groups: tuple[str, ...], texts: tuple[str, ...], notes: dict[str, Any]
-) -> list[bytes]:
-    """The bytes of an HDF5 file that is in memory, with the block before them, in pieces to be written."""
+def described(file: h5py.File, groups: tuple[str, ...], texts: tuple[str, ...]) -> dict[str, list[Any]]:
+    """Where the bytes of each array of an HDF5 file are, by name."""
     file.flush()
     named = {name: file[name] for name in texts}
     named |= {f"{group}/{name}": member for group in groups for name, member in file[group].items()}
-    arrays = {name: _where(dataset) for name, dataset in named.items()}
-    image = file.id.get_file_image()
+    return {name: _where(dataset) for name, dataset in named.items()}
+
+
+def seal(
+    image: bytes | memoryview, arrays: dict[str, list[Any]], notes: dict[str, Any]
+) -> list[bytes | memoryview]:
+    """The bytes of an HDF5 file, with the block before them, in pieces to be written."""
     plain = json.dumps({"notes": notes, "arrays": arrays}, separators=(",", ":")).encode()
     block = 512
     while block < len(plain) + 200:  # the first line, `block` itself
@@ -78,11 +82,9 @@ def seal(
     return [_line(digest.hexdigest().encode(), len(index) + len(image)), index, image]
 
 
-def put(group: h5py.Group, arrays: dict[str, np.ndarray]) -> None:
-    """Write arrays, long ones compressed by rows."""
-    for name, array in arrays.items():
-        if array.dtype.kind == "U":
-            array = np.char.encode(array, "utf-8")
+def put(group: h5py.Group, arrays: Iterable[tuple[str, np.ndarray]]) -> None:
+    """Write arrays by name, one after the other, long ones compressed by rows."""
+    for name, array in arrays:
         array = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
         options: dict[str, Any] = {}
         if array.size > SMALL:

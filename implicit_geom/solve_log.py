@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from implicit_geom.model import State
-from implicit_geom.packing import Packed
+from implicit_geom.packing import Form, Packed, as_it_is
 from implicit_geom.solves import BLOCK, PARTS, Solves
 
 ARRAYS = ("table", *PARTS, "half", "contacts")
@@ -103,10 +103,12 @@ class SolveLog:
         row = block["table"].unpack(at)[0]
         return State(float(row["time"] + row["h"]), *(block[part].unpack(at)[0] for part in PARTS))
 
-    def column(self, array: str, name: str) -> np.ndarray:
-        """A field of `table` or `contacts`; "solve" is the number within its block."""
-        found = [block[array].column(name) for block in self._blocks]
-        return np.concatenate(found) if found else getattr(self._empty, array)[name]
+    def column(self, array: str, name: str, form: Form = as_it_is) -> np.ndarray:
+        """A field of `table` or `contacts`, block by block in another form."""
+        found = [form(block[array].column(name)) for block in self._blocks]
+        if name == "solve":  # (numbers within a block)
+            found = [numbers + start for numbers, start in zip(found, self._starts)]
+        return np.concatenate(found) if found else form(getattr(self._empty, array)[name])
 
     def ends(self, part: str, rows: np.ndarray, body: int) -> np.ndarray:
         """x, q, v or w of a body at the ends of some solves, whose numbers do not fall."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from implicit_geom.packing import Packed
+from implicit_geom.packing import Form, Packed, as_it_is
 from implicit_geom.solves import ASSESSED, BLOCK, KNOWN, PLAIN, STEP
 
 
@@ -66,12 +66,16 @@ class StepLog:
         return last
 
     def __getitem__(self, name: str) -> np.ndarray:
+        return self.column(name)
+
+    def column(self, name: str, form: Form = as_it_is) -> np.ndarray:
+        """A column, block by block in another form."""
         if name in ASSESSED:
             out = np.full(len(self), np.nan)
             out[: self.assessed] = self._assessed()[name]
             return out
-        found = [block.column(name) for block in self._blocks]
-        return np.concatenate([np.zeros(0, PLAIN[name]), *found])
+        found = [form(block.column(name)) for block in self._blocks]
+        return np.concatenate(found) if found else form(np.zeros(0, PLAIN[name]))
 
     def last(self, name: str) -> Any:
         """A field of the last row."""

@@ -17,6 +17,7 @@ The file is made in memory: HDF5 crashes where a disk is full, ordinary writing 
 
 from __future__ import annotations
 
+import io
 import json
 import platform
 from importlib.metadata import version
@@ -28,9 +29,9 @@ import numpy as np
 from implicit_geom.errors import SceneError, SimulationError, one_line
 from implicit_geom.old_runs import SIGNATURE, read_old
 from implicit_geom.run_content import GROUPS, LATER_TEXTS, MOTION, TEXTS, run_of
-from implicit_geom.run_file import CHUNK, MAGIC, Damaged, Newer, Parts, put, seal, unseal
+from implicit_geom.run_file import MAGIC, Damaged, Newer, Parts, described, put, seal, unseal
 from implicit_geom.scenefile import to_dict
-from implicit_geom.solves import PARTS
+from implicit_geom.solves import PARTS, SOLVE, STEP, contact_dtype
 from implicit_geom.trajectory import Trajectory
 from implicit_geom.version import __version__
 from implicit_geom.writing import check_replaceable, check_writable, write_whole
@@ -51,12 +52,12 @@ def save(run: Trajectory, path: Path, *, force: bool = False) -> None:
     import h5py
 
     check_output(path, force=force)
-    # a name is needed, no file of that name is made
-    with h5py.File("run", "w", driver="core", backing_store=False, block_size=CHUNK) as file:
+    image = io.BytesIO()
+    with h5py.File(image, "w") as file:
         _write(run, file)
-        notes = {"failure": _failure(run), "time": run.initial.time}
-        pieces = seal(file, GROUPS, (*TEXTS, *LATER_TEXTS, "versions"), notes)
-    write_whole(path, *pieces)
+        arrays = described(file, GROUPS, (*TEXTS, *LATER_TEXTS, "versions"))
+    notes = {"failure": _failure(run), "time": run.initial.time}
+    write_whole(path, *seal(image.getbuffer(), arrays, notes))
 
 
 def check_output(path: Path, *, force: bool = False) -> None:
@@ -130,15 +131,25 @@ def _write(run: Trajectory, file: h5py.File) -> None:
         file.create_dataset(name, data=np.bytes_(json.dumps(value).encode()))
     initial = file.create_group("initial")
     initial.attrs["time"] = run.initial.time
-    put(initial, {part: getattr(run.initial, part) for part in PARTS})
-    put(file.create_group("solves"), {part: getattr(run.log, part) for part in PARTS})
-    put(file["solves"], {"half": run.log.half, **_columns(run.log.table)})
-    put(file.create_group("contacts"), _columns(run.log.contacts))
-    put(file.create_group("steps"), _columns(run.steps))
-    states = run.states
+    put(initial, ((part, getattr(run.initial, part)) for part in PARTS))
+    # column by column: the whole tables of a long run take much memory
+    run.assess()
+    log = run.log
+    solves = file.create_group("solves")
+    put(solves, ((part, getattr(log, part)) for part in (*PARTS, "half")))
+    put(solves, ((name, log.column("table", name, encoded)) for name in SOLVE.names or ()))
+    contacts = contact_dtype(run.scene.dim).names or ()
+    put(file.create_group("contacts"), ((name, log.column("contacts", name)) for name in contacts))
+    put(file.create_group("steps"), ((name, run.taken.column(name, encoded)) for name in STEP.names or ()))
     motion = file.create_group("motion")
     motion.attrs["bodies"] = run.names
-    put(motion, {"time": run.time, **{name: getattr(states, part) for name, part in MOTION.items()}})
+    put(motion, [("time", run.time)])
+    put(motion, ((name, run.stacked(part)) for name, part in MOTION.items()))
+
+
+def encoded(column: np.ndarray) -> np.ndarray:
+    """Texts as bytes, other columns as they are."""
+    return np.char.encode(column, "utf-8") if column.dtype.kind == "U" else column
 
 
 def _failure(run: Trajectory) -> str:
@@ -150,7 +161,3 @@ def versions() -> dict[str, str]:
     """What a run was made with."""
     packages = {name: version(name) for name in ("numpy", "casadi")}
     return {"implicit-geom": __version__, "python": platform.python_version(), **packages}
-
-
-def _columns(table: np.ndarray) -> dict[str, np.ndarray]:
-    return {name: table[name] for name in table.dtype.names or ()}

@@ -129,12 +129,11 @@ class Trajectory:
     @cached_property
     def states(self) -> State:
         """All states stacked, (T+1, B, ...); `time` is that of the last one."""
-        ends = self._ends
-        parts = [
-            np.concatenate([getattr(self.initial, part)[None], getattr(self.log, part)[ends]])
-            for part in PARTS
-        ]
-        return State(float(self.time[-1]), *parts)
+        return State(float(self.time[-1]), *(self.stacked(part) for part in PARTS))
+
+    def stacked(self, part: str) -> np.ndarray:
+        """x, q, v or w of all states, (T+1, B, ...)."""
+        return np.concatenate([getattr(self.initial, part)[None], getattr(self.log, part)[self._ends]])
 
     def __getitem__(self, name: str) -> BodyMotion:
         self.scene.require(name, "run")

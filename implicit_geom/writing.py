@@ -50,7 +50,7 @@ def check_input_kept(source: Path, *outputs: Path) -> None:
             raise SceneError(f"{output}: is the input file {str(source)!r} itself; choose another output")
 
 
-def write_whole(path: Path, *parts: bytes) -> None:
+def write_whole(path: Path, *parts: bytes | memoryview) -> None:
     """Write the parts one after the other; SimulationError where the disk does not take them."""
     beside = path.with_name(f".{secrets.token_hex(8)}.part")
     try:
@@ -68,7 +68,7 @@ def write_whole(path: Path, *parts: bytes) -> None:
     _flush_folder(path.parent)
 
 
-def _write(path: Path, parts: tuple[bytes, ...]) -> None:
+def _write(path: Path, parts: tuple[bytes | memoryview, ...]) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     handle = os.open(path, flags, 0o666)
     try:

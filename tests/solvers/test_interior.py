@@ -62,12 +62,17 @@ def test_scaling_maps_both_points_to_one(k: int) -> None:
 
 @pytest.mark.parametrize("mu", [0.6, 0.8])
 def test_a_heap_at_rest_is_found_at_once(mu: float) -> None:
-    """With enough friction nothing slips: the convex problem has the solution, and nothing moves."""
+    """With enough friction nothing slips: the convex problem has the solution, and nothing moves.
+
+    The first linearised step is within the tolerance; with little friction it is off by orders of magnitude.
+    """
     problem, z = prepared(heap(6, mu), 0.05)
     found = by_rounds(problem, z, partial(interior, lifted=True), INSIDE, NewtonOptions())
     assert found.converged
-    assert found.iterations < 12
+    assert found.history[0] < 1
     assert np.abs(found.z[: problem.bodies.size]).max() < 1e-9
+    slipping, z = prepared(heap(6, 0.3), 0.05)
+    assert by_rounds(slipping, z, partial(interior, lifted=True), INSIDE, NewtonOptions()).history[0] > 1e3
 
 
 @pytest.mark.parametrize("mu", [0.0, 0.2, 0.6])

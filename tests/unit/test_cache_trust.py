@@ -168,6 +168,7 @@ from implicit_geom.compiled import disk
 scene = Scene(gravity=(0, 0, -9.81))
 scene.add("ground", shapes.halfspace(normal=(0, 0, 1)), fixed=True)
 scene.add("ball", shapes.sphere(0.1), mass=1.0, position=(0, 0, 0.1))
+scene.friction(mu=0.3)
 run = simulate(scene, duration=0.1, step=0.01)
 print(run.failed, disk.folder(), os.listdir())
 """
