@@ -37,6 +37,14 @@ FUNCTIONS: dict[str, tuple[Callable[[float], float], Any, Any]] = {
     "sinh": (math.sinh, sp.sinh, ca.sinh),
     "sqrt": (math.sqrt, sp.sqrt, ca.sqrt),
 }
+# Functions that SymPy takes for real numbers of which it knows nothing: asked whether sinh(log(sin(x))) is
+# real, or positive, it would expand all that is inside, for hours. `value` is the value of its argument.
+OPAQUE: dict[str, Any] = {
+    name: type(f"real_{name}", (sp.Function,), {"is_real": True, "nargs": 1})
+    for name in (*FUNCTIONS, "value")
+}
+SIMPLE = 12  # operations of an expression with roots that SymPy may look into
+NESTING = (*(FUNCTIONS[name][1] for name in ("cos", "cosh", "exp", "log", "sin", "sinh")), *OPAQUE.values())
 OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -134,9 +142,9 @@ class _Reader:
             near = difflib.get_close_matches(name, FUNCTIONS, 1)
             hint = f" (did you mean {near[0]!r}, with one argument?)" if near else ""
             raise _refused(f"the call {_short(name)}(...){hint}")
-        number, symbolic, _ = FUNCTIONS[name]
+        number = FUNCTIONS[name][0]
         inner = self.read(node.args[0], depth + 1)
-        return _fold(number, inner) if isinstance(inner, float) else _bounded(symbolic(inner))
+        return _fold(number, inner) if isinstance(inner, float) else _bounded(_applied(name, inner))
 
     def _binary(self, node: ast.BinOp, depth: int) -> Any:
         if type(node.op) not in OPERATORS:
@@ -150,6 +158,8 @@ class _Reader:
             raise ShapeError("surface: division by zero")
         if isinstance(left, float) and isinstance(right, float):
             return _fold(act, left, right)
+        if isinstance(node.op, ast.Pow) and not isinstance(left, float) and not _symbolic(right).is_Integer:
+            left = _base(left)
         return _bounded(act(_symbolic(left), _symbolic(right)))
 
     def _check_power(self, power: Any) -> None:
@@ -181,8 +191,10 @@ def to_casadi(expression: sp.Expr, symbols: Mapping[str, ca.SX]) -> ca.SX:
     if isinstance(expression, sp.Pow):
         # the derivative of a square root at zero would be 0/0
         return ca.sqrt(args[0] + TINY) if expression.exp == sp.Rational(1, 2) else args[0] ** args[1]
-    for _, symbolic, casadi in FUNCTIONS.values():
-        if expression.func is symbolic:
+    if expression.func is OPAQUE["value"]:
+        return args[0]
+    for name, (_, symbolic, casadi) in FUNCTIONS.items():
+        if expression.func in (symbolic, OPAQUE[name]):
             return casadi(args[0])
     raise ShapeError(f"surface: {_short(str(expression))} cannot be evaluated; write it in a simpler form")
 
@@ -192,6 +204,25 @@ def _symbolic(value: Any) -> Any:
     if not isinstance(value, float):
         return value
     return sp.Integer(int(value)) if value.is_integer() and abs(value) < 2**53 else sp.Float(value, 17)
+
+
+def _applied(name: str, inner: sp.Expr) -> sp.Expr:
+    """A function of an expression, opaque where SymPy would ask too much about that."""
+    if name == "sqrt":
+        return sp.sqrt(_base(inner))
+    return FUNCTIONS[name][1](inner) if _tame(inner) and inner.is_extended_real else OPAQUE[name](inner)
+
+
+def _base(expression: sp.Expr) -> sp.Expr:
+    """What a root, or a power that is no whole number, is taken of."""
+    return expression if _tame(expression) else OPAQUE["value"](expression)
+
+
+def _tame(expression: sp.Expr) -> bool:
+    """Whether an expression is short, or made of sums, products and whole powers, without functions in it."""
+    if expression.has(*NESTING):
+        return False
+    return expression.count_ops() <= SIMPLE or all(p.exp.is_Integer for p in expression.atoms(sp.Pow))
 
 
 def _bounded(expression: sp.Expr) -> Any:

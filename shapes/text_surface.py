@@ -23,7 +23,7 @@ from shapes.convexity import check_chords, check_hessian, check_single, lowest_p
 from shapes.errors import ShapeError
 from shapes.lazy import cached_property
 from shapes.numbers import LARGEST
-from shapes.parse import numeric, parse, to_casadi
+from shapes.parse import OPAQUE, numeric, parse, to_casadi
 from shapes.rays import Rays
 from shapes.sampled import SIMPLER, SampledShape
 from shapes.shape import Constraint, Inequality
@@ -120,7 +120,7 @@ class Surface(SampledShape):
             return float(sum(p for p in inner if p is not None))
         if isinstance(e, sp.Pow):
             return (inner[0] or 0.0) * numeric(e.exp, self.numbers)
-        return inner[0] if isinstance(e, sp.Abs) else None
+        return inner[0] if isinstance(e, (sp.Abs, OPAQUE["abs"], OPAQUE["value"])) else None
 
     def _inspect(self) -> None:
         """Find the body, refuse it if it is empty, in pieces or not convex, and measure the scale."""
