@@ -43,7 +43,7 @@ OPAQUE: dict[str, Any] = {
     name: type(f"real_{name}", (sp.Function,), {"is_real": True, "nargs": 1})
     for name in (*FUNCTIONS, "value")
 }
-SIMPLE = 12  # operations of an expression with roots that SymPy may look into
+SIMPLE = 4  # operations of an expression with roots that SymPy may look into
 NESTING = (*(FUNCTIONS[name][1] for name in ("cos", "cosh", "exp", "log", "sin", "sinh")), *OPAQUE.values())
 OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,

@@ -19,6 +19,7 @@ KNOWN = {  # text: what was wrong with it once
     "(((x/3)**99)**99)**99 + y**2 + z**2 - 1": "exact fractions without end",
     "abs(sinh((sqrt(sinh((((log(((x + z + 2 + y))**-2.5))/7 + 1))**99)))**1/3))": "SymPy asks what is real",
     "(((sin(1/(log(sqrt((sin((x**2 + y**2 + z**2)**99))**1.5)))) + 1))**2)**0.5": "and what is positive",
+    "(((((pi*((((x + y + y + 2))**99)**1.5)**2 + 2)**-1)**99)**1.5)**-1)**-2.5 - 1": "and powers of powers",
     "xy*z*2 + y**2/4 + z**2/9 - 1": "a name that is part of 'xyz'",
     "sin(z) - 1e99": "all of space is inside",
     "x**2 + y**2 + z**2 - 1e-308": "too small for its volume",
