@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from implicit_geom.comparison import chosen_steppers
-from implicit_geom.errors import SceneError, SimulationError
+from implicit_geom.errors import CallError, SceneError, SimulationError
 from implicit_geom.options import SimulationOptions, positive
 from implicit_geom.progress import Progress, part, reporting
 from implicit_geom.reference_run import FINER, Reference, best_run
@@ -25,6 +25,7 @@ from implicit_geom.scenefile import scene_of
 from implicit_geom.simulate import simulate
 from implicit_geom.switches import NAMED, Stepper
 from implicit_geom.trajectory import Trajectory
+from shapes.calls import checked_call
 
 LADDER = (8, 4, 2, 1, 1 / 2, 1 / 4, 1 / 8)  # of the scene's step, the longest first
 ALIKE = 1.25  # times that differ by less are equal: clocks are not better, iterations then decide
@@ -135,6 +136,7 @@ class Advice:
         return "\n".join(lines)
 
 
+@checked_call(CallError)
 def advise(
     scene: Scene | str | Path,
     *,

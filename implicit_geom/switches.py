@@ -16,7 +16,8 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 from implicit_geom.choices import choice, hint, positive
-from implicit_geom.errors import SceneError
+from implicit_geom.errors import CallError, SceneError
+from shapes.calls import checked_call
 from shapes.words import shown
 
 INTEGRATORS = ("euler", "rattle", "rattle-4")
@@ -176,6 +177,9 @@ class Stepper:
             if getattr(self, f.name) != getattr(default, f.name)
         ]
         return f"Stepper({', '.join(changed)})"
+
+
+Stepper.__init__ = checked_call(CallError, "Stepper")(Stepper.__init__)  # type: ignore[method-assign]
 
 
 FIELDS = tuple(f.name for f in fields(Stepper))

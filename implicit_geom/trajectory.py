@@ -133,7 +133,12 @@ class Trajectory:
 
     def stacked(self, part: str) -> np.ndarray:
         """x, q, v or w of all states, (T+1, B, ...)."""
-        return np.concatenate([getattr(self.initial, part)[None], getattr(self.log, part)[self._ends]])
+        first, ends = getattr(self.initial, part), self._ends
+        out = np.empty((len(ends) + 1, *first.shape))
+        out[0] = first
+        for body in range(len(first)):  # (all at once would take the memory twice)
+            out[1:, body] = self.log.ends(part, ends, body)
+        return out
 
     def __getitem__(self, name: str) -> BodyMotion:
         self.scene.require(name, "run")
