@@ -8,6 +8,7 @@
 SI units, z up (y up in the plane), quaternions w, x, y, z.
 """
 
+import shapes
 from implicit_geom.advice import Advice, advise
 from implicit_geom.attribution import Attribution, attribution
 from implicit_geom.batch import Batch, simulate_batch
@@ -45,6 +46,7 @@ __all__ = [
     "distance",
     "read_scene",
     "replay",
+    "shapes",
     "simulate",
     "simulate_batch",
     "sweep",
