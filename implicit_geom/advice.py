@@ -136,7 +136,7 @@ class Advice:
         return "\n".join(lines)
 
 
-@checked_call(CallError)
+@checked_call(CallError, waits=True)
 def advise(
     scene: Scene | str | Path,
     *,

@@ -17,7 +17,6 @@ import numpy as np
 
 from implicit_geom import rotation
 from implicit_geom.errors import CallError, SceneError, SimulationError
-from implicit_geom.forks import undisturbed
 from implicit_geom.limits import check_scales
 from implicit_geom.model import Model, State
 from implicit_geom.notices import friction_missing
@@ -139,7 +138,6 @@ class Batch:
 
 
 @checked_call(CallError)
-@undisturbed
 def simulate_batch(
     scene: Scene,
     values: Mapping[str, Any],

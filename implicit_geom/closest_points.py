@@ -10,9 +10,9 @@ import numpy as np
 
 from implicit_geom.building import Kept
 from implicit_geom.contact_geometry import is_halfspace, sign_mask
-from implicit_geom.forks import BUILDING
 from implicit_geom.mapped import Single
 from implicit_geom.pair import PairKind, Symbols, closest_point, flat
+from shapes.forks import BUILDING
 from shapes.lazy import cached_property
 from shapes.shape import Cone, Shape, Slab
 

@@ -29,7 +29,6 @@ from implicit_geom.closest_points import (
 )
 from implicit_geom.contact_geometry import is_halfspace
 from implicit_geom.errors import CallError, SceneError, SimulationError
-from implicit_geom.forks import undisturbed
 from implicit_geom.limits import check_place
 from implicit_geom.newton import NewtonOptions, follow_path, solve
 from shapes.calls import checked_call
@@ -44,7 +43,6 @@ OPTIONS = NewtonOptions(damped_steps=30)
 
 
 @checked_call(CallError, "distance")
-@undisturbed
 def distance(shape_a: Shape, pose_a: Any, shape_b: Shape, pose_b: Any) -> ClosestPoints:
     """Signed distance of two shapes, each at the pose (position, orientation) of its own frame.
 

@@ -12,7 +12,6 @@ from implicit_geom.calls import Call
 from implicit_geom.compiled import available
 from implicit_geom.compiled.suited import unsuited
 from implicit_geom.errors import CallError, SceneError, StepFailed
-from implicit_geom.forks import paused, undisturbed
 from implicit_geom.interrupts import HELD
 from implicit_geom.limits import check_scales
 from implicit_geom.model import Model
@@ -33,11 +32,11 @@ from implicit_geom.steppers.solve import Attempt
 from implicit_geom.switches import Stepper
 from implicit_geom.trajectory import Trajectory
 from shapes.calls import checked_call
+from shapes.forks import paused
 from shapes.words import shown
 
 
 @checked_call(CallError)
-@undisturbed
 def simulate(
     scene: Scene | None,
     *,

@@ -21,6 +21,7 @@ from implicit_geom.scene import Scene
 from implicit_geom.solve_log import SolveLog
 from implicit_geom.solves import ENTRIES, PARTS, PLAIN, Solves
 from implicit_geom.step_log import StepLog, fields
+from shapes.forks import undisturbed
 from shapes.lazy import cached_property
 
 ROWS = 1 << 16  # rows for which an energy is computed at once
@@ -95,6 +96,7 @@ class Trajectory:
         self.assess()
         return self.taken.rows()
 
+    @undisturbed
     def assess(self) -> None:
         """Compute the residuals and energies that are not known yet."""
         known = self.taken.assessed
@@ -256,6 +258,7 @@ class Trajectory:
         """A few lines of text: steps, energy, time taken, and what was out of the ordinary."""
         return summary(self)
 
+    @undisturbed
     def save(self, path: str | Path, *, force: bool = False) -> None:
         """Write the run to an HDF5 file (.h5, .hdf5), whole or not at all.
 
@@ -267,6 +270,7 @@ class Trajectory:
         save(self, Path(path), force=force)
 
     @staticmethod
+    @undisturbed
     def load(path: str | Path) -> Trajectory:
         """Read a run that `save` wrote; SceneError where the file is another one, or damaged."""
         from implicit_geom.storage import load

@@ -5,8 +5,10 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any, ParamSpec, TypeVar
 
+from shapes.forks import working
 from shapes.words import hint, shown
 
 P = ParamSpec("P")
@@ -14,17 +16,21 @@ R = TypeVar("R")
 POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
-def checked_call(error: type[Exception], name: str = "") -> Callable[[Callable[P, R]], Callable[P, R]]:
+def checked_call(
+    error: type[Exception], name: str = "", *, waits: bool = False
+) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """A decorator: arguments that do not fit the function's signature raise `error`, in one line.
 
-    `name` is what the user calls the function, where that is not its own name (or the kind of a shape).
+    `name` is what the user calls the function, where that is not its own name (or the kind of a shape). No
+    process forks within such a call (`shapes.forks`), unless it mostly waits for others (`waits`).
     """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
         @functools.wraps(function)
         def call(*args: P.args, **kwargs: P.kwargs) -> R:
             try:
-                return function(*args, **kwargs)
+                with nullcontext() if waits else working():
+                    return function(*args, **kwargs)
             except TypeError:
                 # asked for only now, so that a call that is right costs nothing
                 wrong = misfit(function, args, kwargs)

@@ -1,17 +1,19 @@
 """`cached_property` that a fork cannot leave locked.
 
 Python 3.11's holds a lock, one for all objects of a class, while it computes a value; a process that is
-forked at that moment by another thread inherits the lock closed, and waits for ever. Later versions have no
-lock. Two threads that ask at once may compute a value twice; the first one is kept.
+forked at that moment by another thread inherits the lock closed, and waits for ever. This one has no lock,
+and no process forks while it computes. Two threads that ask at once may compute a value twice; the first
+one is kept.
 """
 
 from __future__ import annotations
 
 import functools
-import sys
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING or sys.version_info >= (3, 12):
+from shapes.forks import working
+
+if TYPE_CHECKING:
     from functools import cached_property
 else:
 
@@ -23,7 +25,8 @@ else:
                 return self
             kept = instance.__dict__
             if self.attrname not in kept:
-                kept.setdefault(self.attrname, self.func(instance))
+                with working():
+                    kept.setdefault(self.attrname, self.func(instance))
             return kept[self.attrname]
 
 

@@ -21,11 +21,11 @@ from implicit_geom.compiled.library import body_code, march_code
 from implicit_geom.compiled.tables import Group, Numbers, Problem, Table
 from implicit_geom.contact_group import WarmStart
 from implicit_geom.energy import EnergyScale
-from implicit_geom.forks import paused
 from implicit_geom.model import Model, State
 from implicit_geom.options import SimulationOptions
 from implicit_geom.pair import flat
 from implicit_geom.steppers.rattle import PARTS as LENGTHS
+from shapes.forks import paused
 from shapes.lazy import cached_property
 
 ALIGNMENT = 64  # bytes

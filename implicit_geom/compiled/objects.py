@@ -22,7 +22,7 @@ from implicit_geom.building import Kept
 from implicit_geom.compiled import disk
 from implicit_geom.compiled.disk import FOLDER as FOLDER
 from implicit_geom.compiled.disk import folder as folder
-from implicit_geom.forks import BUILDING
+from shapes.forks import BUILDING
 
 LEVEL = 2  # of optimisation
 MOST = 96  # codes that a process keeps: about 1.3 MB each

@@ -31,7 +31,8 @@ class RattleParts(Parts):
     def turn_back(self, c: Code, t: Array, p: Array) -> None:
         """Solve again where sliding ends: friction there opposes the slip of the stage itself."""
         numbers = t.array(Table.NUMBERS, "n")
-        back = c.mask(numbers[Numbers.BACK])
+        # (a lane that takes no part in this one must not forget its last solutions)
+        back = c.mask(numbers[Numbers.BACK]) & ~c.mask(numbers[Numbers.TROUBLE])
         z, past = p.array(Problem.Z, "n"), t.array(Table.HISTORY, "n")
         with c.when(back.any()):
             self.solved(c, p, numbers, back)

@@ -55,7 +55,7 @@ class Sweep:
         return Sweep(as_table(header, rows), path)
 
 
-@checked_call(CallError)
+@checked_call(CallError, waits=True)
 def sweep(
     scene: Scene | str | Path,
     values: Mapping[str, Any],

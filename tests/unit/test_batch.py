@@ -162,6 +162,16 @@ def test_threads_and_neighbours_do_not_change_a_bit(kind: str) -> None:
             np.testing.assert_allclose(ours[: len(theirs)], theirs, rtol=0, atol=1e-11)
 
 
+def test_a_lane_that_waits_for_others_forgets_nothing() -> None:
+    """Long steps, many of which the guard has composed: lanes beside them keep their last solutions."""
+    scene, values = tumbling("cylinder", 64)
+    options: dict[str, Any] = {"duration": 0.6, "step": 0.03, "threads": 1, "progress": False}
+    first = simulate_batch(scene, values, **options)
+    order = np.random.default_rng(0).permutation(64)
+    mixed = simulate_batch(scene, {k: v[order] for k, v in values.items()}, **options)
+    assert [row_bits(mixed, i) for i in range(64)] == [row_bits(first, i) for i in order]
+
+
 def test_engines_of_threads_write_to_rows_of_their_own() -> None:
     """An engine that one thread used and another takes over writes to the rows of the one that runs it."""
     both, written = Barrier(2, timeout=30), []

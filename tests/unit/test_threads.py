@@ -35,7 +35,7 @@ def keep_going():
 
 SHAPES = [shapes.box(0.2, 0.1, 0.15), shapes.cylinder(0.2, 0.3), shapes.capsule(0.1, 0.3)]
 done = []
-thread = threading.Thread(target=keep_going)
+thread = threading.Thread(target=keep_going, daemon=True)
 thread.start()
 for k in range(12):
     time.sleep(0.013 * k)
