@@ -9,6 +9,7 @@ seen. `trial=1.0` runs all of it.
 from __future__ import annotations
 
 import math
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -136,7 +137,7 @@ class Advice:
         return "\n".join(lines)
 
 
-@checked_call(CallError, waits=True)
+@checked_call(CallError, within=nullcontext)
 def advise(
     scene: Scene | str | Path,
     *,

@@ -15,6 +15,7 @@ from implicit_geom.distance import closest
 from implicit_geom.model import Model
 from implicit_geom.steppers.solve import POSITION
 from implicit_geom.supports import spheres_that_meet
+from shapes.forks import building
 from shapes.shape import Inequality, Shape, Slab
 
 ACTIVE = 1e-6  # a constraint this close to its bound, relative to the body, counts as active
@@ -117,7 +118,12 @@ def _value_function(shape: Shape) -> Callable[..., list[np.ndarray]]:
             column = ca.vertcat(_CONE, c.t, c.u, ca.densify(ca.gradient(c.t, x)), ca.vec(jacobian))
         columns.append(ca.densify(column))
     function = ca.Function("values", [x, theta], columns)
-    return lambda *a: _as_list(function(*a))
+
+    def call(*inputs: Any) -> list[np.ndarray]:
+        with building():
+            return _as_list(function(*inputs))
+
+    return call
 
 
 def _as_list(outputs: Any) -> list[np.ndarray]:

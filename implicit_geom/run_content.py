@@ -13,7 +13,7 @@ import numpy as np
 
 from implicit_geom.calls import Call, calls_of
 from implicit_geom.errors import SceneError
-from implicit_geom.model import State
+from implicit_geom.model import Model, State
 from implicit_geom.options import SimulationOptions
 from implicit_geom.run_file import Damaged, Parts
 from implicit_geom.scene import Scene
@@ -68,7 +68,7 @@ def _run(parts: Parts) -> Trajectory:
     steps = _steps(parts)
     solves = _solves(parts, scene)
     _check_steps(steps, solves)
-    _check_contacts(solves, len(scene.bodies))
+    _check_contacts(solves, scene)
     for q in (initial.q, solves.q):
         if scene.dim == 3 and not unit(q):
             raise Damaged("a quaternion has not the length 1")
@@ -230,14 +230,19 @@ def _check_steps(steps: np.ndarray, solves: Solves) -> None:
         raise Damaged("its solves do not belong to its steps")
 
 
-def _check_contacts(solves: Solves, bodies: int) -> None:
-    """Contacts are those of solves and bodies that exist."""
-    c = solves.contacts
+def _check_contacts(solves: Solves, scene: Scene) -> None:
+    """Contacts are those of solves, bodies and pairs that exist."""
+    c, bodies = solves.contacts, len(scene.bodies)
     if not np.all((c["solve"] >= 0) & (c["solve"] < len(solves))) or not np.all(np.diff(c["solve"]) >= 0):
         raise Damaged("its contacts do not belong to its solves")
     if not np.all((c["first"] >= 0) & (c["first"] < c["second"]) & (c["second"] < bodies)):
         raise Damaged("its contacts do not belong to its bodies")
-    if not np.all((c["pair"] >= 0) & (c["pair"] < 1 << 32)):
+    if not len(c):
+        return
+    pairs = Model(scene, "projection").pairs
+    known = (c["pair"] >= 0) & (c["pair"] < len(pairs))
+    bodies_of = [c["first"], c["second"]]
+    if not np.all(known) or not np.array_equal(np.sort(pairs.sides(c["pair"]), axis=0), bodies_of):
         raise Damaged("its contacts do not belong to its pairs")
 
 

@@ -29,7 +29,7 @@ import numpy as np
 from implicit_geom.errors import SceneError, SimulationError, one_line
 from implicit_geom.old_runs import SIGNATURE, read_old
 from implicit_geom.run_content import GROUPS, LATER_TEXTS, MOTION, TEXTS, run_of
-from implicit_geom.run_file import MAGIC, Damaged, Newer, Parts, described, put, seal, unseal
+from implicit_geom.run_file import HEAD, MAGIC, Damaged, Newer, Parts, described, put, seal, unseal
 from implicit_geom.scenefile import to_dict
 from implicit_geom.solves import PARTS, SOLVE, STEP, contact_dtype
 from implicit_geom.trajectory import Trajectory
@@ -72,10 +72,13 @@ def check_output(path: Path, *, force: bool = False) -> None:
 def is_run(path: Path) -> bool:
     """Whether a file is a run of this or an earlier version, perhaps a damaged one."""
     with path.open("rb") as file:
-        head = file.read(len(MAGIC))
-        if head == MAGIC:
+        head = file.read(256)
+        if HEAD.match(head):
             return True
-        return head.startswith(SIGNATURE) and FORMAT.encode() in file.read()
+        if not head.startswith(SIGNATURE):
+            return False
+        data = head + file.read()
+        return FORMAT.encode() in data and b"format_version" in data
 
 
 def load(path: Path) -> Trajectory:

@@ -57,7 +57,7 @@ def read_text(source: str | Path, *, largest: int = LARGEST_FILE) -> str:
             f"{source}: has more than {largest / 1e6:g} MB; split it, or build the scene in Python"
         )
     try:
-        return content.decode()
+        return content.decode("utf-8-sig")  # (some editors put a mark before the text)
     except UnicodeDecodeError:
         raise SceneError(f"{source}: is not a text file; it must be TOML in UTF-8") from None
 

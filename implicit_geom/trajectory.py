@@ -13,7 +13,7 @@ from implicit_geom import rotation
 from implicit_geom.assessment import assess
 from implicit_geom.calls import Call, of_steps
 from implicit_geom.contacts import contact_table
-from implicit_geom.errors import SceneError
+from implicit_geom.errors import CallError, SceneError
 from implicit_geom.model import Model, State
 from implicit_geom.options import SimulationOptions
 from implicit_geom.report import summary
@@ -21,7 +21,9 @@ from implicit_geom.scene import Scene
 from implicit_geom.solve_log import SolveLog
 from implicit_geom.solves import ENTRIES, PARTS, PLAIN, Solves
 from implicit_geom.step_log import StepLog, fields
-from shapes.forks import undisturbed
+from implicit_geom.writing import file_name
+from shapes.calls import checked_call
+from shapes.forks import working
 from shapes.lazy import cached_property
 
 ROWS = 1 << 16  # rows for which an energy is computed at once
@@ -96,7 +98,7 @@ class Trajectory:
         self.assess()
         return self.taken.rows()
 
-    @undisturbed
+    @working()
     def assess(self) -> None:
         """Compute the residuals and energies that are not known yet."""
         known = self.taken.assessed
@@ -258,7 +260,7 @@ class Trajectory:
         """A few lines of text: steps, energy, time taken, and what was out of the ordinary."""
         return summary(self)
 
-    @undisturbed
+    @working()
     def save(self, path: str | Path, *, force: bool = False) -> None:
         """Write the run to an HDF5 file (.h5, .hdf5), whole or not at all.
 
@@ -267,16 +269,17 @@ class Trajectory:
         """
         from implicit_geom.storage import save
 
-        save(self, Path(path), force=force)
+        save(self, file_name(path), force=force)
 
     @staticmethod
-    @undisturbed
+    @working()
     def load(path: str | Path) -> Trajectory:
         """Read a run that `save` wrote; SceneError where the file is another one, or damaged."""
         from implicit_geom.storage import load
 
-        return load(Path(path))
+        return load(file_name(path))
 
+    @checked_call(CallError, "resume")
     def resume(self, *, duration: float, scene: Scene | None = None, **changes: Any) -> Trajectory:
         """This run continued by `duration` seconds, the part so far included; options may be changed."""
         from implicit_geom.simulate import simulate

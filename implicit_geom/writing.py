@@ -10,8 +10,27 @@ import secrets
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from implicit_geom.errors import SceneError, SimulationError
+from shapes.words import shown
+
+
+def file_name(path: Any) -> Path:
+    """A path that can be one; SceneError for anything else."""
+    try:
+        name = Path(path)
+        if "\0" in str(name):
+            raise ValueError
+        os.fsencode(name)
+        name.exists()
+    except OSError as error:
+        raise SceneError(f"{shown(str(path))} cannot be the name of a file: {error.strerror}") from None
+    except (TypeError, ValueError):
+        raise SceneError(
+            f"{shown(path)} cannot be the name of a file; give a text such as 'run.h5'"
+        ) from None
+    return name
 
 
 def check_writable(path: Path) -> None:
@@ -51,7 +70,11 @@ def check_input_kept(source: Path, *outputs: Path) -> None:
 
 
 def write_whole(path: Path, *parts: bytes | memoryview) -> None:
-    """Write the parts one after the other; SimulationError where the disk does not take them."""
+    """Write the parts one after the other; SimulationError where the disk does not take them.
+
+    Where the place is a link, what it leads to is replaced.
+    """
+    path = Path(os.path.realpath(path))
     beside = path.with_name(f".{secrets.token_hex(8)}.part")
     try:
         _write(beside, parts)

@@ -4,17 +4,19 @@ Lengths in metres, z up (y up in the plane), quaternions w, x, y, z. Every const
 arguments and raises ShapeError with the field, its value and what would be right.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from shapes.calls import checked_call
 from shapes.combine import Intersection, Moved
 from shapes.errors import ShapeCallError, ShapeError
+from shapes.forks import building
 from shapes.planar import Disc, Ellipse, Halfplane, Polygon, Rectangle, RegularPolygon, Superellipse
 from shapes.polyhedra import Polyhedron
 from shapes.serial import from_dict, to_dict
 from shapes.shape import Constraint, Inequality, Shape, Slab
 from shapes.spatial import Box, Capsule, Cone, Cylinder, Ellipsoid, Halfspace, Sphere, Superellipsoid
 from shapes.union import Union
+from shapes.words import hint, shown
 
 if TYPE_CHECKING:
     from shapes.text_surface import Surface
@@ -48,9 +50,13 @@ rectangle = Rectangle
 halfplane = Halfplane
 
 
-@checked_call(ShapeCallError, "surface")
+@checked_call(ShapeCallError, "surface", within=building)
 def surface(text: str, *, dim: int = 3, **parameters: float) -> "Surface":
     """{f <= 0} with f given as text in x, y, z (x, y for dim=2) and the parameters; f must be convex."""
     from shapes.text_surface import Surface  # SymPy takes half a second to load; few scenes need it
 
     return Surface(text, dim=dim, **parameters)
+
+
+def __getattr__(name: str) -> Any:
+    raise AttributeError(f"shapes has no {shown(name)}{hint(name, [n for n in __all__ if n.islower()])}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import AbstractContextManager
 from typing import Any, ParamSpec, TypeVar
 
 from shapes.forks import working
@@ -17,19 +17,19 @@ POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR
 
 
 def checked_call(
-    error: type[Exception], name: str = "", *, waits: bool = False
+    error: type[Exception], name: str = "", *, within: Callable[[], AbstractContextManager[None]] = working
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """A decorator: arguments that do not fit the function's signature raise `error`, in one line.
 
-    `name` is what the user calls the function, where that is not its own name (or the kind of a shape). No
-    process forks within such a call (`shapes.forks`), unless it mostly waits for others (`waits`).
+    `name` is what the user calls the function, where that is not its own name (or the kind of a shape). What
+    other threads may do meanwhile is said by `within`, see `shapes.forks`.
     """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
         @functools.wraps(function)
         def call(*args: P.args, **kwargs: P.kwargs) -> R:
             try:
-                with nullcontext() if waits else working():
+                with within():
                     return function(*args, **kwargs)
             except TypeError:
                 # asked for only now, so that a call that is right costs nothing

@@ -12,8 +12,10 @@ from shapes.errors import ShapeError
 from shapes.lazy import cached_property
 from shapes.sampled import SampledShape
 from shapes.shape import Constraint, Shape
-from shapes.validate import finite, quaternion, vector
+from shapes.validate import finite, most_of, quaternion, vector
 from shapes.words import shown
+
+MOST_MEMBERS = 500  # shapes of one intersection, located within two seconds
 
 
 class Moved(Shape):
@@ -97,6 +99,7 @@ class Intersection(SampledShape):
         for i, shape in enumerate(shapes):
             member(self.kind, f"shapes[{i}]", shape)
             members += shape.shapes if isinstance(shape, Intersection) else [shape]
+        most_of(self.kind, "shapes", members, MOST_MEMBERS, "shapes")
         self.shapes = tuple(members)
         self.dim = members[0].dim
         if any(s.dim != self.dim for s in members):

@@ -10,6 +10,7 @@ import casadi as ca
 import numpy as np
 
 from shapes.errors import ShapeError
+from shapes.forks import building
 
 CALL = 8000  # instructions in whose time Python makes a call
 BLOCKS = (2048, 64)  # points in one call; each size is a function of its own, made when it is first needed
@@ -35,7 +36,8 @@ class Pointwise:
         for size in BLOCKS:
             while n - start >= size or (size == BLOCKS[-1] and start < n):
                 stop = min(start + size, n)
-                found[start:stop] = self._block(size, [given[start:stop] for given in inputs])
+                with building():  # (all threads share the buffers)
+                    found[start:stop] = self._block(size, [given[start:stop] for given in inputs])
                 start = stop
         return found
 

@@ -1,4 +1,7 @@
-"""A fork waits until no thread is in the middle of something.
+"""Threads: one at a time builds equations and code; a fork waits until none is in the middle of something.
+
+CasADi lets go of Python's lock while it works, and its symbols are not made for several threads at once: all
+that makes or changes them happens within `building`.
 
 Whatever a thread holds when another one forks (a lock of CasADi, of LLVM, of a module being imported) stays
 closed for ever in the new process. So every thread says when it works, with a lock of its own, and lets go
@@ -7,16 +10,13 @@ of it between steps and while machine code runs, which needs no lock; a fork tak
 
 from __future__ import annotations
 
+import concurrent.futures.thread  # noqa: F401 (hooks of forks run last first: its own must come after ours)
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import wraps
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 from weakref import WeakSet
-
-P = ParamSpec("P")
-T = TypeVar("T")
 
 PATIENCE = 60.0  # s that a fork waits for a thread: longer than any ordinary step
 BUILDING = threading.RLock()  # held while equations or code are built, see `building`
@@ -27,7 +27,7 @@ class _Own(threading.local):
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
-        self.depth = 0
+        self.depth = self.left = 0
         with _GATE:
             _ALL.add(self.lock)
 
@@ -53,7 +53,7 @@ def working() -> Iterator[None]:
 @contextmanager
 def paused() -> Iterator[None]:
     """A fork may happen in here."""
-    depth = _own.depth
+    depth, _own.depth = _own.depth, 0
     for _ in range(depth):
         _own.lock.release()
     try:
@@ -61,20 +61,21 @@ def paused() -> Iterator[None]:
     finally:
         for _ in range(depth):
             _own.lock.acquire()
+        _own.depth = depth
 
 
-def undisturbed(function: Callable[P, T]) -> Callable[P, T]:
-    """A function that works."""
-
-    @wraps(function)
-    def call(*args: P.args, **kwargs: P.kwargs) -> T:
-        with working():
-            return function(*args, **kwargs)
-
-    return call
+@contextmanager
+def building() -> Iterator[None]:
+    """No other thread builds, no process forks in here."""
+    with working(), BUILDING:
+        yield
 
 
 def _before() -> None:
+    # (two threads that both work and fork: each lets go of its own, or they would wait for each other)
+    _own.left = _own.depth
+    for _ in range(_own.left):
+        _own.lock.release()
     _GATE.acquire()
     _taken.extend(lock for lock in list(_ALL) if lock is not _own.lock and lock.acquire(timeout=PATIENCE))
     BUILDING.acquire()
@@ -85,6 +86,7 @@ def _after_in_parent() -> None:
     while _taken:
         _taken.pop().release()
     _GATE.release()
+    _go_on()
 
 
 def _after_in_child() -> None:
@@ -93,6 +95,12 @@ def _after_in_child() -> None:
     _ALL.clear()  # (the other threads are not here)
     _ALL.add(_own.lock)
     _GATE.release()
+    _go_on()
+
+
+def _go_on() -> None:
+    for _ in range(_own.left):
+        _own.lock.acquire()
 
 
 if hasattr(os, "register_at_fork"):

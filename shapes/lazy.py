@@ -2,8 +2,7 @@
 
 Python 3.11's holds a lock, one for all objects of a class, while it computes a value; a process that is
 forked at that moment by another thread inherits the lock closed, and waits for ever. This one has no lock,
-and no process forks while it computes. Two threads that ask at once may compute a value twice; the first
-one is kept.
+and no process forks while it computes.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any
 
-from shapes.forks import working
+from shapes.forks import building
 
 if TYPE_CHECKING:
     from functools import cached_property
@@ -25,8 +24,9 @@ else:
                 return self
             kept = instance.__dict__
             if self.attrname not in kept:
-                with working():
-                    kept.setdefault(self.attrname, self.func(instance))
+                with building():
+                    if self.attrname not in kept:
+                        kept[self.attrname] = self.func(instance)
             return kept[self.attrname]
 
 

@@ -27,6 +27,7 @@ import numpy as np
 
 from shapes.calls import checked_call
 from shapes.errors import ShapeCallError, ShapeError
+from shapes.forks import building
 from shapes.lazy import cached_property
 
 
@@ -70,7 +71,7 @@ class Shape(ABC):
         super().__init_subclass__(**options)
         for method, name in (("__init__", ""), ("moved", "shape.moved")):
             if method in vars(cls):
-                setattr(cls, method, checked_call(ShapeCallError, name)(vars(cls)[method]))
+                setattr(cls, method, checked_call(ShapeCallError, name, within=building)(vars(cls)[method]))
 
     @property
     @abstractmethod
@@ -156,16 +157,18 @@ class Shape(ABC):
     def violation(self, points: np.ndarray) -> np.ndarray:
         """The largest constraint value at each point, in metres; <= 0 inside. (N, dim) -> (N,)."""
         points = np.atleast_2d(points)
-        return np.asarray(self.numeric(points.T, self.values)).ravel()
+        numeric = self.numeric
+        with building():
+            return np.asarray(numeric(points.T, self.values)).ravel()
 
-    @checked_call(ShapeCallError, "shape.moved")
+    @checked_call(ShapeCallError, "shape.moved", within=building)
     def moved(self, position: Sequence[float] | None = None, orientation: Any = None) -> Shape:
         """This shape at another pose in its frame; orientation is a quaternion, an angle in the plane."""
         from shapes.combine import Moved
 
         return Moved(self, position, orientation)
 
-    @checked_call(ShapeCallError, "shape.faceted")
+    @checked_call(ShapeCallError, "shape.faceted", within=building)
     def faceted(self, n: int) -> Shape:
         """The polygon (n sides) or polyhedron (n vertices) inscribed in this shape."""
         from shapes.facets import inscribed

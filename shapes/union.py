@@ -23,7 +23,9 @@ from shapes.errors import EmptyShape, ShapeError
 from shapes.lazy import cached_property
 from shapes.mass import Moments
 from shapes.shape import Constraint, Shape
+from shapes.validate import most_of
 
+MOST_PIECES = 256  # of one body: pairs of pieces are looked at one by one
 MOST = 200  # intersections for the mass properties
 TOUCH = 1e-9  # overlap of bounding boxes, over the smaller piece, that counts as none
 
@@ -45,6 +47,7 @@ class Union(Shape):
             members += (
                 shape.shapes if isinstance(shape, Union) else [member(self.kind, f"shapes[{i}]", shape)]
             )
+        most_of(self.kind, "shapes", members, MOST_PIECES, "pieces")
         self.shapes = tuple(members)
         self.dim = members[0].dim
         if any(s.dim != self.dim for s in members):

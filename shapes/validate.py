@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sized
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from shapes import numbers
 from shapes.errors import ShapeError
 from shapes.words import shown
 
+MOST_POINTS = 10_000  # vertices of one shape, checked within a second
 QUATERNION = 0.1  # of a quaternion's length from one: typed with few digits, not another quantity
 
 
@@ -57,7 +59,14 @@ def points_of(kind: str, name: str, value: Any, dim: int, *, least: int) -> np.n
         raise ShapeError(
             f"{kind}: {name} = {shown(value)} must be at least {least} points of {dim} numbers each"
         )
+    most_of(kind, name, value, MOST_POINTS, "points")
     return np.array([vector(kind, f"{name}[{i}]", v, dim) for i, v in enumerate(value)])
+
+
+def most_of(kind: str, name: str, value: Sized, most: int, what: str) -> None:
+    """Refuse more parts than a shape can be made of in reasonable time."""
+    if len(value) > most:
+        raise ShapeError(f"{kind}: {name} are {len(value)} {what}; at most {most} are taken")
 
 
 def quaternion(kind: str, name: str, value: Any) -> tuple[float, ...]:

@@ -25,7 +25,7 @@ from implicit_geom.model import Model, State
 from implicit_geom.options import SimulationOptions
 from implicit_geom.pair import flat
 from implicit_geom.steppers.rattle import PARTS as LENGTHS
-from shapes.forks import paused
+from shapes.forks import building, paused
 from shapes.lazy import cached_property
 
 ALIGNMENT = 64  # bytes
@@ -61,6 +61,7 @@ class Engine:
     run is given some (`write_to`), which are the calling thread's alone.
     """
 
+    @building()
     def __init__(
         self,
         model: Model,
@@ -116,6 +117,7 @@ class Engine:
         derived = blocks.derived(dim)
         self.derived, self.still = self._array(B, derived.size), self._array(B, derived.size)
 
+    @building()
     def load(self, lane: int, solver: Any) -> None:
         """Give a lane the scene of a stepper: everything that no step changes."""
         model = solver.model

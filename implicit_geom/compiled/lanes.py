@@ -19,6 +19,7 @@ from implicit_geom.compiled.runner import suits
 from implicit_geom.model import State
 from implicit_geom.options import SimulationOptions
 from implicit_geom.solves import PARTS
+from shapes.forks import paused
 
 LANES = 8  # scenes an engine holds
 CHUNK = 256  # steps of one call
@@ -34,28 +35,24 @@ def run_lanes(lanes: list[Any], options: SimulationOptions, threads: int, told: 
     """
     h = options.step
     idle: dict[Key, list[Engine]] = {}
-    own: list[Memory] = [{} for _ in range(threads)]
     wall_time = 0.0
     for lane in lanes:
         lane.compiled = suits(lane.model, options)
         if lane.compiled:
             lane.solver.widen(lane.state, h)
+    threads = min(threads, max(-(-len(lanes) // LANES), 1))  # (more would find nothing to do)
+    own: list[Memory] = [{} for _ in range(threads)]
     with ThreadPoolExecutor(max(threads - 1, 1)) as pool:
-        wait([pool.submit(_nothing) for _ in range(threads - 1)])  # (threads take time to start)
+        with paused():
+            wait([pool.submit(_nothing) for _ in range(threads - 1)])  # (threads take time to start)
         while open_lanes := [lane for lane in lanes if not lane.finished]:
             groups = _grouped([lane for lane in open_lanes if lane.left])
             for first in range(0, len(groups), ENGINES):
                 held = [_Held(group, options, idle) for group in groups[first : first + ENGINES]]
                 started = time.perf_counter()
                 waiting = held[::-1]
-                others = [pool.submit(_run_all, waiting, memory, _nothing) for memory in own[1:]]
-                try:
-                    _run_all(waiting, own[0], told)
-                except BaseException:
-                    waiting.clear()  # an interrupt: no thread takes another
-                    raise
-                for other in others:
-                    other.result()
+                with paused():  # (machine code and copies of numbers: nothing that a fork could tear)
+                    _run_in(pool, waiting, own, told)
                 wall_time += time.perf_counter() - started
                 for one in held:
                     one.release(idle)
@@ -69,6 +66,20 @@ def run_lanes(lanes: list[Any], options: SimulationOptions, threads: int, told: 
             wall_time += time.perf_counter() - started
             told()
     return wall_time
+
+
+def _run_in(
+    pool: ThreadPoolExecutor, waiting: list[_Held], own: list[Memory], told: Callable[[], None]
+) -> None:
+    """Run what is waiting, in this thread and as many of the pool as there are memories for."""
+    others = [pool.submit(_run_all, waiting, memory, _nothing) for memory in own[1:]]
+    try:
+        _run_all(waiting, own[0], told)
+    except BaseException:
+        waiting.clear()  # an interrupt: no thread takes another
+        raise
+    for other in others:
+        other.result()
 
 
 def _nothing() -> None:

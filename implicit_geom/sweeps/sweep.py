@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from contextlib import closing
+from contextlib import closing, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +55,7 @@ class Sweep:
         return Sweep(as_table(header, rows), path)
 
 
-@checked_call(CallError, waits=True)
+@checked_call(CallError, within=nullcontext)
 def sweep(
     scene: Scene | str | Path,
     values: Mapping[str, Any],

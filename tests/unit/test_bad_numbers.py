@@ -155,3 +155,13 @@ def test_a_sweep_of_too_many_runs_is_refused_with_their_number() -> None:
         span = {"start": 0.1, "stop": 1, "count": count}
         with pytest.raises(SceneError, match="at most 100000"):
             sweep(scene(), {"friction.mu": span}, "steps", duration=1, step=0.1)
+
+
+def test_shapes_of_too_many_parts_are_refused_at_once() -> None:
+    """Pieces of a union, members of an intersection, vertices."""
+    ball = shapes.sphere(1.0)
+    refused(lambda: shapes.union(*[ball] * 257), "union: shapes are 257 pieces; at most 256 are taken")
+    refused(lambda: shapes.intersection(*[ball] * 501), "at most 500")
+    refused(lambda: shapes.polygon(np.zeros((20_000, 2))), "vertices are 20000 points; at most 10000")
+    with pytest.raises(AttributeError, match="did you mean 'sphere'"):
+        _ = shapes.shpere

@@ -328,6 +328,14 @@ def test_threads_are_a_whole_number(threads: Any, egg: Scene) -> None:
         simulate_batch(egg, {"friction.mu": [0.1]}, duration=0.1, step=0.01, threads=threads)
 
 
+def test_more_threads_than_there_is_work_for(egg: Scene) -> None:
+    """No thread is started that would find nothing to do."""
+    batch = simulate_batch(
+        egg, {"friction.mu": [0.1]}, duration=0.1, step=0.01, threads=10**9, progress=False
+    )
+    assert list(batch.status) == ["done"]
+
+
 def test_derived_inertia_follows_and_given_inertia_stays(egg: Scene) -> None:
     """A new shape or mass brings its own inertia, unless the scene gave one."""
     rows = variants(egg, {"bodies.egg.mass": [1.0, 4.0]})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import h5py
 import pytest
@@ -28,13 +29,31 @@ def test_only_runs_are_replaced(run: Trajectory, tmp_path: Path) -> None:
     with h5py.File(tmp_path / "other.h5", "w") as file:
         file["x"] = [1.0]
     path.write_text("notes")
-    for other in (path, tmp_path / "other.h5"):
+    (tmp_path / "words.h5").write_text("implicit-geom run notes of mine")
+    for other in (path, tmp_path / "other.h5", tmp_path / "words.h5"):
         before = other.read_bytes()
         with pytest.raises(SceneError, match="exists and is not a run saved by implicit-geom"):
             run.save(other)
         assert other.read_bytes() == before
         run.save(other, force=True)
         assert len(Trajectory.load(other).time) == 3
+
+
+def test_a_link_stays_a_link(run: Trajectory, tmp_path: Path) -> None:
+    """What it leads to is replaced."""
+    (tmp_path / "link.h5").symlink_to(tmp_path / "run.h5")
+    run.save(tmp_path / "link.h5")
+    assert (tmp_path / "link.h5").is_symlink()
+    assert len(Trajectory.load(tmp_path / "run.h5").time) == 3
+
+
+@pytest.mark.parametrize("name", [None, 5, "a\0.h5", "x" * 300 + ".h5", "\ud800.h5"], ids=range(5))
+def test_what_cannot_be_a_name(name: Any, run: Trajectory) -> None:
+    """One line, for saving and for loading."""
+    for call in (run.save, Trajectory.load):
+        with pytest.raises(SceneError, match="cannot be the name of a file") as caught:
+            call(name)
+        assert str(caught.value).isprintable()
 
 
 @pytest.mark.parametrize("name", ["run", "run.txt", "scene.toml", "run.h5.bak", ".h5"])

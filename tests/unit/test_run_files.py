@@ -115,6 +115,7 @@ def test_hostile_files_without_a_hash(attack, refused) -> None:
 
 WRONG = {
     "NaN in a state": ("solves/x", lambda a: _set(a, np.nan), "not finite"),
+    "a pair that is not there": ("contacts/pair", lambda a: a + 5, "do not belong to its pairs"),
     "a quaternion of length zero": ("solves/q", lambda a: a * 0, "quaternion"),
     "velocities that are not those of the motion": ("solves/v", lambda a: a + 1, "motion/velocity"),
     "fewer rows": ("solves/w", lambda a: a[:-1], "shape"),

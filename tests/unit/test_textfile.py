@@ -11,7 +11,7 @@ import pytest
 from implicit_geom import SceneError
 from implicit_geom.replay import read_record
 from implicit_geom.scenefile import read_scene
-from implicit_geom.textfile import LARGEST_FILE, MOST_BRACKETS, MOST_NAMES, too_deep
+from implicit_geom.textfile import LARGEST_FILE, MOST_BRACKETS, MOST_NAMES, read_toml, too_deep
 
 DEEP = {
     "one dotted key": ".".join(["a"] * 30_000) + " = 1\n",
@@ -90,3 +90,10 @@ def test_names_that_cannot_be_printed_are_refused_at_once(name: str, tmp_path: P
     with pytest.raises(SceneError, match=r"names.toml: bodies = '.*' must") as refused:
         read_scene(path)
     assert str(refused.value).isprintable()
+
+
+def test_a_mark_before_the_text_is_passed_over(tmp_path) -> None:
+    """Some editors begin a file in UTF-8 with U+FEFF."""
+    path = tmp_path / "scene.toml"
+    path.write_bytes(b"\xef\xbb\xbfdim = 2\n")
+    assert read_toml(path) == {"dim": 2}

@@ -5,15 +5,18 @@ from __future__ import annotations
 import os
 import sys
 import threading
+import traceback
 from pathlib import Path
 
+import casadi as ca
 import numpy as np
 import pytest
 
 import shapes
 from experiments.benchmarks.threads import COLD, in_fresh_process
-from implicit_geom import distance
+from implicit_geom import Scene, distance, simulate, simulate_batch
 from implicit_geom.building import Kept, built_once
+from shapes.forks import BUILDING
 
 # a thread simulates shape after shape, for which it imports, builds and compiles; children do the same
 FORK = """
@@ -60,6 +63,91 @@ def test_first_calls_from_eight_threads(tmp_path: Path) -> None:
 def test_forks_beside_a_thread_that_simulates(tmp_path: Path) -> None:
     """A child can simulate, whatever its parent's other thread was about."""
     assert not in_fresh_process(FORK, str(tmp_path / "cache"))
+
+
+# batches and users' functions that fork themselves, beside forks of the main thread: none waits for ever
+BATCHES = """
+import faulthandler, os, threading, time
+import shapes
+from implicit_geom import Scene, simulate, simulate_batch
+
+def scene():
+    s = Scene(gravity=(0, 0, -9.81))
+    s.add("ground", shapes.halfspace(normal=(0, 0, 1)), fixed=True)
+    s.add("egg", shapes.ellipsoid(0.5, 0.4, 0.3), mass=1.0, position=(0, 0, 0.8))
+    s.friction(mu=0.4)
+    return s
+
+def batch(rows):
+    values = {"friction.mu": [0.1 + 0.01 * i for i in range(rows)]}
+    simulate_batch(scene(), values, duration=0.1, step=0.01, threads=2)
+
+def child(work):
+    pid = os.fork()
+    if pid == 0:
+        faulthandler.dump_traceback_later(50, exit=True)
+        work()
+        os._exit(0)
+    assert os.waitpid(pid, 0)[1] == 0
+
+def batches():
+    while not done:
+        batch(20)
+
+def forks_itself():
+    s = scene()
+    s.applied("egg", force=lambda t: child(lambda: None) or (0, 0, 0))
+    simulate(s, duration=0.05, step=0.01)
+    ended.append(1)
+
+done, ended, started = [], [], time.monotonic()
+threads = [threading.Thread(target=t, daemon=True) for t in (batches, forks_itself, forks_itself)]
+for t in threads: t.start()
+for k in range(10):
+    child(lambda: batch(9))
+    time.sleep(0.02)
+for t in threads[1:]: t.join(50)
+done.append(1)
+threads[0].join(50)
+assert len(ended) == 2
+assert time.monotonic() - started < 55, "a fork waited for a thread that waited for it"
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+def test_forks_beside_batches_and_within_loads(tmp_path: Path) -> None:
+    """Threads of a pool, and threads that fork themselves, hold nothing that a fork waits for."""
+    assert not in_fresh_process(BATCHES, str(tmp_path / "cache"))
+
+
+def test_equations_are_built_by_one_thread_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Symbols and functions of CasADi are made while no other thread can make any."""
+    sites = set()
+
+    def told() -> None:
+        if not BUILDING._is_owned():  # type: ignore[attr-defined]
+            frames = traceback.extract_stack()
+            ours = [f for f in frames if "/implicit_geom/" in f.filename or "/shapes/" in f.filename]
+            sites.add(f"{ours[-1].filename}:{ours[-1].lineno}")
+
+    made, named = ca.Function.__init__, ca.SX.sym
+    monkeypatch.setattr(ca.Function, "__init__", lambda *a, **k: (told(), made(*a, **k))[1])
+    monkeypatch.setattr(ca.SX, "sym", lambda *a, **k: (told(), named(*a, **k))[1])
+    for shape in (
+        shapes.ellipsoid(0.3, 0.2, 0.1),
+        shapes.box(0.2, 0.1, 0.15),
+        shapes.surface("x**2 + 3*y**4 + z**2 - 0.04"),
+        shapes.intersection(shapes.sphere(0.2), shapes.box(0.15, 0.15, 0.15)),
+    ):
+        scene = Scene(gravity=(0, 0, -9.81))
+        scene.add("ground", shapes.halfspace(normal=(0, 0, 1)), fixed=True)
+        scene.add("body", shape, mass=1.0, position=(0, 0, 0.4), angular_velocity=(1, 2, 0))
+        scene.friction(mu=0.3, restitution=0.3)
+        for stepper in ("implicit-rattle", "implicit-euler"):
+            simulate(scene, duration=0.3, step=0.02, stepper=stepper, progress=False).summary()
+        simulate_batch(scene, {"friction.mu": [0.1, 0.2]}, duration=0.1, step=0.02, progress=False)
+        distance(shape, ((0, 0, 0), (1, 0, 0, 0)), shapes.box(0.3, 0.2, 0.1), ((1, 0.2, 0), (1, 0, 0, 0)))
+    assert not sites
 
 
 def test_distances_from_eight_threads() -> None:
