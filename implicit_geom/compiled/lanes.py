@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
@@ -49,6 +49,10 @@ def run_lanes(lanes: list[Any], options: SimulationOptions, threads: int, told: 
             groups = _grouped([lane for lane in open_lanes if lane.left])
             for first in range(0, len(groups), ENGINES):
                 held = [_Held(group, options, idle) for group in groups[first : first + ENGINES]]
+                for memory, shape in product(own, {one.engine.output for one in held}):
+                    if shape not in memory:
+                        memory[shape] = aligned(*shape)
+                        memory[shape].fill(0.0)  # (what was never written to is given out page by page)
                 started = time.perf_counter()
                 waiting = held[::-1]
                 with paused():  # (machine code and copies of numbers: nothing that a fork could tear)
@@ -93,10 +97,7 @@ def _run_all(waiting: list[_Held], memory: Memory, told: Callable[[], None]) -> 
             one = waiting.pop()
         except IndexError:  # another thread was quicker
             return
-        shape = one.engine.output
-        if shape not in memory:
-            memory[shape] = aligned(*shape)
-        one.engine.write_to(memory[shape])
+        one.engine.write_to(memory[one.engine.output])
         one.run()
         told()
 

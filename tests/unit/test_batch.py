@@ -188,7 +188,7 @@ def test_engines_of_threads_write_to_rows_of_their_own() -> None:
             both.wait()
 
     held = [Held() for _ in range(6)]
-    own: list[dict[Any, Any]] = [{}, {}]
+    own: list[dict[Any, Any]] = [{(3, 1): np.zeros((3, 1))} for _ in range(2)]
     for _ in range(2):
         waiting: list[Any] = list(held)
         threads = [Thread(target=lanes._run_all, args=(waiting, o, lambda: None)) for o in own]
