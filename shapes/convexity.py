@@ -20,6 +20,8 @@ BOXES = (1.0, 10.0, 100.0, 1e3, 1e4)  # half-widths in m searched for the body, 
 TRIALS = 500
 STARTS = 6
 PATIENCE: dict[str, Any] = {"ipopt.max_iter": 60, "ipopt.max_cpu_time": 0.3}
+EFFORT = 2e8  # instructions of all searches together, half a second: convex functions take about a tenth
+CALL, ITERATION = 2000, 1e5  # instructions in whose time f is called, an iteration is made
 FRACTIONS = (0.05, 0.2, 0.4, 0.6, 0.8, 0.95, 1.0)  # of the way to the surface, for Hessian samples
 EIGEN_TOLERANCE = 1e-7  # relative to the largest eigenvalue: rounding of a flat direction
 CHORD_TOLERANCE = 1e-9
@@ -39,7 +41,10 @@ def lowest_points(shape: SampledShape) -> Lowest:
     rng = np.random.default_rng(0)
     fallback: Lowest = []
     anything: Lowest = []
+    length, spent = ca.Function("f", [x], [f]).n_instructions(), 0.0
     for box in BOXES:
+        if spent > EFFORT:
+            break
         trial = np.vstack([np.zeros(shape.dim), box * rng.uniform(-0.9, 0.9, (TRIALS, shape.dim))])
         value = np.nan_to_num(shape.violation(trial), nan=np.inf, posinf=np.inf, neginf=np.inf)
         real = trial[np.isfinite(value)]
@@ -47,7 +52,11 @@ def lowest_points(shape: SampledShape) -> Lowest:
         starts = np.vstack([real[:STARTS], trial[np.argsort(value)[: STARTS // 2]]]) if len(real) else real
         found: Lowest = []
         for start in starts:
+            if spent > EFFORT:
+                break
             answer = solver(x0=start, lbx=-box, ubx=box)
+            told = solver.stats()
+            spent += ITERATION * told["iter_count"] + (CALL + length) * told["n_call_nlp_f"]
             point, lowest = np.array(answer["x"]).ravel(), float(answer["f"])
             if np.isfinite(lowest) and np.isfinite(point).all():
                 found.append((point, lowest))

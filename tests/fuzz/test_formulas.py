@@ -26,6 +26,7 @@ KNOWN = {  # text: what was wrong with it once
     "(1e-9*x)**2 + y**2 + z**2 - 1": "minutes of quadrature: a needle",
     "+".join(f"abs(x-{i}.1)" for i in range(45)) + "+abs(y)+abs(z)-1000": "minutes of quadrature: kinks",
     "x" + "\u202e\x1b[31m\n" * 300: "control characters",
+    "((x/21)**2 + z**4 + z + y + sin(x))*(z**2*(0 - y) + 99/y + 99**99 + x**0.5) - 1e99": "fifty searches",
 }
 
 
