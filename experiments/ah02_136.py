@@ -12,9 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from experiments.check import Check, at_least, at_most
-from experiments.figures import BLUE, ORANGE, PAGE, RED, label, panels, paper
-from experiments.piles import (
+from implicit_geom.approximate.anitescu_hart import solve
+from implicit_geom.approximate.relaxed_step import first_subproblem
+from implicit_geom.experiments.check import Check, at_least, at_most
+from implicit_geom.experiments.figures import BLUE, ORANGE, PAGE, RED, label, panels, paper
+from implicit_geom.experiments.piles import (
     STEP,
     collapse,
     count,
@@ -26,8 +28,6 @@ from experiments.piles import (
     summary,
     table_of,
 )
-from implicit_geom.approximate.anitescu_hart import solve
-from implicit_geom.approximate.relaxed_step import first_subproblem
 from implicit_geom.model import Model
 
 TITLE = "AH02, Fig. 4: 136 discs, mu = 0.2, two seconds of LCP2"

@@ -11,9 +11,19 @@ from typing import Any
 
 import numpy as np
 
-from experiments.check import Check, at_most
-from experiments.figures import BLUE, GREEN, GREY, ORANGE, PAGE, label, panels, paper
-from experiments.piles import STEP, collapse, draw, frames, places, relaxed, separations, summary, table_of
+from implicit_geom.experiments.check import Check, at_most
+from implicit_geom.experiments.figures import BLUE, GREEN, GREY, ORANGE, PAGE, label, panels, paper
+from implicit_geom.experiments.piles import (
+    STEP,
+    collapse,
+    draw,
+    frames,
+    places,
+    relaxed,
+    separations,
+    summary,
+    table_of,
+)
 
 TITLE = "AH02, Figs. 2 and 3: 21 discs, mu = 0.05, LCP0 against its convex relaxations"
 PARAMS: dict[str, Any] = {"rows": 6, "mu": 0.05, "duration": 5.0, "frames": (0.0, 1.5, 3.0, 5.0)}

@@ -11,14 +11,13 @@ from typing import Any
 
 import numpy as np
 
-import shapes
-from experiments.check import Check, at_least, at_most
-from experiments.figures import BLUE, GREEN, ORANGE, PAGE, PALETTE, label, panels, paper
-from experiments.piles import table_of
-from implicit_geom import Scene, Stepper, lcp
+from implicit_geom import Scene, Stepper, lcp, shapes
 from implicit_geom.approximate.anitescu_hart import Subproblem, direct_problem, solve
 from implicit_geom.approximate.pyramid import Pyramids
 from implicit_geom.approximate.relaxed_step import first_subproblem
+from implicit_geom.experiments.check import Check, at_least, at_most
+from implicit_geom.experiments.figures import BLUE, GREEN, ORANGE, PAGE, PALETTE, label, panels, paper
+from implicit_geom.experiments.piles import table_of
 from implicit_geom.model import Model
 
 TITLE = "AH02, section 3: two solutions of a hexagonal pyramid at rest whose average is none"

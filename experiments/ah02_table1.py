@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from experiments.check import Check, at_least, at_most
-from experiments.figures import BLUE, GREY, ORANGE, PAGE, RED, label, panels, paper
-from experiments.piles import STEP, UNIFORM, collapse, count, pile, table_of
 from implicit_geom.approximate.anitescu_hart import Outcome, solve
 from implicit_geom.approximate.relaxed_step import first_subproblem
+from implicit_geom.experiments.check import Check, at_least, at_most
+from implicit_geom.experiments.figures import BLUE, GREY, ORANGE, PAGE, RED, label, panels, paper
+from implicit_geom.experiments.piles import STEP, UNIFORM, collapse, count, pile, table_of
 from implicit_geom.model import Model
 
 TITLE = "AH02, Table 1: first step of 210 discs, LCP0, LCP2 and the true frictional problem"

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from experiments.check import Check, at_most
 from implicit_geom import Trajectory, rotation
+from implicit_geom.experiments.check import Check, at_most
 from implicit_geom.steppers.solve import VELOCITY
 
 DEEPEST = 1e-10  # overlap, relative to the size of the smallest moving body

@@ -17,13 +17,12 @@ from typing import Any
 
 import numpy as np
 
-import shapes
-from experiments.c07_disc import RADIUS, SPEED, scene
-from experiments.check import Check, at_least, at_most
-from experiments.comparison import Table, columns
-from experiments.figures import BLUE, GREEN, GREY, ORANGE, PAGE, RED, label, panels, paper
-from implicit_geom import attribution, compare
+from implicit_geom import attribution, compare, shapes
 from implicit_geom.comparison import combinations
+from implicit_geom.experiments.c07_disc import RADIUS, SPEED, scene
+from implicit_geom.experiments.check import Check, at_least, at_most
+from implicit_geom.experiments.comparison import Table, columns
+from implicit_geom.experiments.figures import BLUE, GREEN, GREY, ORANGE, PAGE, RED, label, panels, paper
 
 TITLE = "C07 example 1: the energy error of a rolling polygon shared out to the four approximations"
 PARAMS: dict[str, Any] = {

@@ -11,11 +11,10 @@ from typing import Any
 
 import numpy as np
 
-import shapes
-from experiments.certified import certificate, certificate_checks
-from experiments.check import Check, at_least, at_most
-from experiments.figures import COLUMN, GREEN, ORANGE, RED, panels, paper
-from implicit_geom import Scene, simulate
+from implicit_geom import Scene, shapes, simulate
+from implicit_geom.experiments.certified import certificate, certificate_checks
+from implicit_geom.experiments.check import Check, at_least, at_most
+from implicit_geom.experiments.figures import COLUMN, GREEN, ORANGE, RED, panels, paper
 
 TITLE = "C07 example 1, Fig. 1(a): kinetic energy of a rolling disc and of inscribed polygons"
 PARAMS: dict[str, Any] = {"step": 0.01, "duration": 10.0, "polygons": (10, 20, 50)}

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from experiments.check import Check, at_least, at_most
-from experiments.figures import COLUMN, GREY, panels, paper
-from experiments.own_laws import law_checks, laws
-from experiments.rolling_polygon import implicit, rolled, step_limit
+from implicit_geom.experiments.check import Check, at_least, at_most
+from implicit_geom.experiments.figures import COLUMN, GREY, panels, paper
+from implicit_geom.experiments.own_laws import law_checks, laws
+from implicit_geom.experiments.rolling_polygon import implicit, rolled, step_limit
 
 TITLE = "C07 Fig. 1(a): kinetic energy of a rolling disc and of polygons stepped by an LCP"
 PARAMS: dict[str, Any] = {

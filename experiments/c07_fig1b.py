@@ -12,11 +12,22 @@ from typing import Any
 
 import numpy as np
 
-from experiments.check import Check, at_least, at_most
-from experiments.figures import BLUE, GREEN, ORANGE, PAGE, PURPLE, RED, label, order_line, panels, paper
-from experiments.own_laws import law_checks, laws
-from experiments.regression import order
-from experiments.rolling_polygon import after_revolutions, exact_revolutions, implicit, rolled
+from implicit_geom.experiments.check import Check, at_least, at_most
+from implicit_geom.experiments.figures import (
+    BLUE,
+    GREEN,
+    ORANGE,
+    PAGE,
+    PURPLE,
+    RED,
+    label,
+    order_line,
+    panels,
+    paper,
+)
+from implicit_geom.experiments.own_laws import law_checks, laws
+from implicit_geom.experiments.regression import order
+from implicit_geom.experiments.rolling_polygon import after_revolutions, exact_revolutions, implicit, rolled
 
 TITLE = "C07 Fig. 1(b): kinetic energy of a polygon of 1,000 vertices for steps from 0.1 to 1e-4 s"
 PARAMS: dict[str, Any] = {

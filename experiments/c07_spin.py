@@ -11,11 +11,10 @@ from typing import Any
 
 import numpy as np
 
-import shapes
-from experiments.certified import certificate, certificate_checks
-from experiments.check import Check, at_most
-from experiments.figures import BLUE, COLUMN, GREY, ORANGE, RED, label, panels, paper
-from implicit_geom import Scene, simulate
+from implicit_geom import Scene, shapes, simulate
+from implicit_geom.experiments.certified import certificate, certificate_checks
+from implicit_geom.experiments.check import Check, at_most
+from implicit_geom.experiments.figures import BLUE, COLUMN, GREY, ORANGE, RED, label, panels, paper
 
 TITLE = "C07 example 2, Fig. 3 and 4: spinning sphere stopped by torsional friction"
 PARAMS: dict[str, Any] = {"step": 0.07, "duration": 1.4}

@@ -10,13 +10,24 @@ from typing import Any
 
 import numpy as np
 
-import shapes
-from experiments.certified import certificate, certificate_checks
-from experiments.check import Check, at_least, at_most
-from experiments.figures import BLUE, COLUMN, GREEN, GREY, ORANGE, PAGE, RED, label, order_line, panels, paper
-from experiments.references import reference
-from experiments.regression import order
-from implicit_geom import Scene, Trajectory, simulate
+from implicit_geom import Scene, Trajectory, shapes, simulate
+from implicit_geom.experiments.certified import certificate, certificate_checks
+from implicit_geom.experiments.check import Check, at_least, at_most
+from implicit_geom.experiments.figures import (
+    BLUE,
+    COLUMN,
+    GREEN,
+    GREY,
+    ORANGE,
+    PAGE,
+    RED,
+    label,
+    order_line,
+    panels,
+    paper,
+)
+from implicit_geom.experiments.references import reference
+from implicit_geom.experiments.regression import order
 
 TITLE = "C07 example 3, Fig. 6, 7, 8: sphere on two spheres, with the order of convergence"
 PARAMS: dict[str, Any] = {

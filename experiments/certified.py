@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from experiments.check import Check, at_most
 from implicit_geom.certificate import geometry_residual, residuals
+from implicit_geom.experiments.check import Check, at_most
 from implicit_geom.model import Model
 from implicit_geom.steppers.solve import ContactRecord, Solve
 from implicit_geom.trajectory import Trajectory

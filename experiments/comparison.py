@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from experiments.check import Check, at_least, at_most
-from experiments.regression import order
 from implicit_geom import Trajectory
+from implicit_geom.experiments.check import Check, at_least, at_most
+from implicit_geom.experiments.regression import order
 
 Table = dict[str, np.ndarray]
 ON_GRID = 1e-9  # s: times this close are the same

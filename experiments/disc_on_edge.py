@@ -17,10 +17,10 @@ from typing import Any
 
 import numpy as np
 
-import shapes
-from experiments.approach import constraint_checks, constraints
-from experiments.check import Check, at_least, at_most
-from experiments.comparison import (
+from implicit_geom import Scene, Trajectory, rotation, shapes, simulate
+from implicit_geom.experiments.approach import constraint_checks, constraints
+from implicit_geom.experiments.check import Check, at_least, at_most
+from implicit_geom.experiments.comparison import (
     Table,
     columns,
     contact_path,
@@ -35,10 +35,9 @@ from experiments.comparison import (
     state_errors,
     turn_between,
 )
-from experiments.figures import BLUE, GREY, ORANGE, PAGE, label, panels, paper
-from experiments.motion_figures import draw_ledger, draw_order, draw_over_time
-from experiments.references import reference
-from implicit_geom import Scene, Trajectory, rotation, simulate
+from implicit_geom.experiments.figures import BLUE, GREY, ORANGE, PAGE, label, panels, paper
+from implicit_geom.experiments.motion_figures import draw_ledger, draw_order, draw_over_time
+from implicit_geom.experiments.references import reference
 
 TITLE = "a thin disc rolling on its edge: steady at 30 degrees, and upright with a wobble"
 PARAMS: dict[str, Any] = {

@@ -12,13 +12,23 @@ from typing import Any
 
 import numpy as np
 
-import shapes
-from experiments.check import Check, at_least, at_most
-from experiments.comparison import Table, columns, order_checks, rows_at
-from experiments.ellipse_reference import Rolling
-from experiments.figures import BLUE, GREEN, GREY, ORANGE, PAGE, PURPLE, RED, label, panels, paper
-from experiments.own_laws import law_checks, laws
-from implicit_geom import Scene, Stepper, Trajectory, simulate
+from implicit_geom import Scene, Stepper, Trajectory, shapes, simulate
+from implicit_geom.experiments.check import Check, at_least, at_most
+from implicit_geom.experiments.comparison import Table, columns, order_checks, rows_at
+from implicit_geom.experiments.ellipse_reference import Rolling
+from implicit_geom.experiments.figures import (
+    BLUE,
+    GREEN,
+    GREY,
+    ORANGE,
+    PAGE,
+    PURPLE,
+    RED,
+    label,
+    panels,
+    paper,
+)
+from implicit_geom.experiments.own_laws import law_checks, laws
 
 TITLE = "an ellipse rolling in the plane: polygons stepped by an LCP against implicit steppers"
 PARAMS: dict[str, Any] = {

@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
-import shapes
-from experiments.certified import certificate, certificate_checks
-from experiments.check import Check, at_least, at_most
-from experiments.comparison import columns
-from experiments.ellipsoid_reference import Bodies, Motion, integrate, rotation, touching
-from experiments.figures import (
+from implicit_geom import Scene, Trajectory, shapes, simulate
+from implicit_geom.experiments.certified import certificate, certificate_checks
+from implicit_geom.experiments.check import Check, at_least, at_most
+from implicit_geom.experiments.comparison import columns
+from implicit_geom.experiments.ellipsoid_reference import Bodies, Motion, integrate, rotation, touching
+from implicit_geom.experiments.figures import (
     BLUE,
     COLUMN,
     GREEN,
@@ -31,8 +31,7 @@ from experiments.figures import (
     panels,
     paper,
 )
-from experiments.regression import order
-from implicit_geom import Scene, Trajectory, simulate
+from implicit_geom.experiments.regression import order
 
 TITLE = "an ellipsoid sliding, then rolling, on a fixed ellipsoid, against a constrained ODE"
 PARAMS: dict[str, Any] = {

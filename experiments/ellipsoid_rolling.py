@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-import shapes
-from experiments.approach import constraint_checks, constraints
-from experiments.check import Check, at_least, at_most
-from experiments.comparison import (
+from implicit_geom import Scene, Trajectory, rotation, shapes, simulate
+from implicit_geom.experiments.approach import constraint_checks, constraints
+from implicit_geom.experiments.check import Check, at_least, at_most
+from implicit_geom.experiments.comparison import (
     Table,
     columns,
     contact_path,
@@ -31,10 +31,14 @@ from experiments.comparison import (
     state_errors,
     turn_between,
 )
-from experiments.figures import BLUE, GREY, ORANGE, PAGE, label, panels, paper, solid
-from experiments.motion_figures import draw_over_time, draw_reference, ledger_figure, order_figure
-from experiments.references import reference
-from implicit_geom import Scene, Trajectory, rotation, simulate
+from implicit_geom.experiments.figures import BLUE, GREY, ORANGE, PAGE, label, panels, paper, solid
+from implicit_geom.experiments.motion_figures import (
+    draw_over_time,
+    draw_reference,
+    ledger_figure,
+    order_figure,
+)
+from implicit_geom.experiments.references import reference
 
 TITLE = "an ellipsoid rolling without slip: order, energy and reversibility of the steppers"
 PARAMS: dict[str, Any] = {

@@ -24,12 +24,22 @@ from typing import Any
 
 import numpy as np
 
-import shapes
-from experiments.check import Check, at_least, at_most
-from experiments.comparison import Table, columns
-from experiments.figures import BLUE, GREEN, GREY, ORANGE, PAGE, PURPLE, RED, label, panels, paper
-from experiments.own_laws import law_checks, laws
-from implicit_geom import Scene, Stepper, Trajectory, simulate
+from implicit_geom import Scene, Stepper, Trajectory, shapes, simulate
+from implicit_geom.experiments.check import Check, at_least, at_most
+from implicit_geom.experiments.comparison import Table, columns
+from implicit_geom.experiments.figures import (
+    BLUE,
+    GREEN,
+    GREY,
+    ORANGE,
+    PAGE,
+    PURPLE,
+    RED,
+    label,
+    panels,
+    paper,
+)
+from implicit_geom.experiments.own_laws import law_checks, laws
 
 TITLE = "MJ14 example 2: the direction of slip under friction pyramids and under the ellipsoid"
 PARAMS: dict[str, Any] = {

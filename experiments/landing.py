@@ -18,11 +18,10 @@ from typing import Any
 
 import numpy as np
 
-import shapes
-from experiments.certified import certificate, certificate_checks
-from experiments.check import Check, at_least, at_most
-from experiments.figures import BLUE, GREY, PAGE, label, panels, paper, solid
-from implicit_geom import Scene, Trajectory, rotation, simulate
+from implicit_geom import Scene, Trajectory, rotation, shapes, simulate
+from implicit_geom.experiments.certified import certificate, certificate_checks
+from implicit_geom.experiments.check import Check, at_least, at_most
+from implicit_geom.experiments.figures import BLUE, GREY, PAGE, label, panels, paper, solid
 
 TITLE = "box, coin, cylinder and cone dropped at an angle until they rest"
 PARAMS: dict[str, Any] = {"step": 0.0025, "duration": 1.0}

@@ -9,9 +9,20 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from experiments.comparison import EXACT, Table
-from experiments.figures import BLUE, GREEN, GREY, ORANGE, PAGE, PURPLE, RED, label, order_line, panels
-from experiments.regression import order
+from implicit_geom.experiments.comparison import EXACT, Table
+from implicit_geom.experiments.figures import (
+    BLUE,
+    GREEN,
+    GREY,
+    ORANGE,
+    PAGE,
+    PURPLE,
+    RED,
+    label,
+    order_line,
+    panels,
+)
+from implicit_geom.experiments.regression import order
 
 COLOURS = {"implicit-euler": ORANGE, "implicit-rattle": BLUE, "implicit-rattle-4": GREEN}
 MARKERS = {"implicit-euler": "^", "implicit-rattle": "o", "implicit-rattle-4": "s"}

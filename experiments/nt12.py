@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
-from experiments.check import Check, at_most
-from experiments.figures import BLUE, GREEN, PURPLE, RED
-from experiments.own_laws import BOUNDS, laws
 from implicit_geom import Scene, Stepper, Trajectory, simulate
+from implicit_geom.experiments.check import Check, at_most
+from implicit_geom.experiments.figures import BLUE, GREEN, PURPLE, RED
+from implicit_geom.experiments.own_laws import BOUNDS, laws
 
 MODELS: dict[str, str | Stepper] = {
     "new": "nguyen-trinkle",

@@ -15,11 +15,10 @@ from typing import Any
 
 import numpy as np
 
-import shapes
-from experiments import nt12
-from experiments.check import Check, at_least, at_most
-from experiments.figures import PAGE, label, mosaic, paper
-from implicit_geom import Scene
+from implicit_geom import Scene, shapes
+from implicit_geom.experiments import nt12
+from implicit_geom.experiments.check import Check, at_least, at_most
+from implicit_geom.experiments.figures import PAGE, label, mosaic, paper
 
 TITLE = "NT12, Figs. 8 and 9: a peg reaches the bottom of a close hole, or jams"
 PARAMS: dict[str, Any] = {"starts": 20, "duration": 2.0, "step": 0.0125, "friction": (0.0, 0.2)}

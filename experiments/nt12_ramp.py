@@ -15,11 +15,10 @@ from typing import Any
 
 import numpy as np
 
-import shapes
-from experiments import nt12
-from experiments.check import Check, at_least, at_most
-from experiments.figures import GREY, PAGE, label, mosaic, paper
-from implicit_geom import Scene
+from implicit_geom import Scene, shapes
+from implicit_geom.experiments import nt12
+from implicit_geom.experiments.check import Check, at_least, at_most
+from implicit_geom.experiments.figures import GREY, PAGE, label, mosaic, paper
 
 TITLE = "NT12, Figs. 6 and 7: a box slides over a crack in a ramp, or tumbles"
 PARAMS: dict[str, Any] = {"starts": 20, "duration": 1.8, "step": 0.008}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from experiments.check import Check, at_most
+from implicit_geom.experiments.check import Check, at_most
 from implicit_geom.trajectory import Trajectory
 
 # column of `run.steps`: unit, bound (speeds reach 10 m/s, sizes 10 m); `residual` is the solver's

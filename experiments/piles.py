@@ -12,8 +12,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import EllipseCollection
 
-import shapes
-from implicit_geom import Scene, Stepper, Trajectory, simulate
+from implicit_geom import Scene, Stepper, Trajectory, shapes, simulate
 
 DIAMETER, STEP = 3.0, 0.05  # m, s: AH02's
 UNIFORM = 0.5

@@ -16,10 +16,10 @@ from typing import Any
 
 import numpy as np
 
-import shapes
-from experiments.approach import constraint_checks, constraints
-from experiments.check import Check, at_least, at_most
-from experiments.comparison import (
+from implicit_geom import Scene, Trajectory, shapes, simulate
+from implicit_geom.experiments.approach import constraint_checks, constraints
+from implicit_geom.experiments.check import Check, at_least, at_most
+from implicit_geom.experiments.comparison import (
     Table,
     columns,
     contact_path,
@@ -32,10 +32,9 @@ from experiments.comparison import (
     own_share,
     state_errors,
 )
-from experiments.figures import BLUE, COLUMN, GREY, PAGE, label, panels, paper
-from experiments.motion_figures import COLOURS, ledger_figure, order_figure, steppers_of
-from experiments.references import reference
-from implicit_geom import Scene, Trajectory, simulate
+from implicit_geom.experiments.figures import BLUE, COLUMN, GREY, PAGE, label, panels, paper
+from implicit_geom.experiments.motion_figures import COLOURS, ledger_figure, order_figure, steppers_of
+from implicit_geom.experiments.references import reference
 
 TITLE = "the rattleback reverses its spin: time of the reversal, spin after it, order"
 PARAMS: dict[str, Any] = {

@@ -17,9 +17,8 @@ from pathlib import Path
 
 import numpy as np
 
-import shapes
-from experiments.c07_disc import MASS, RADIUS, scene
-from implicit_geom import Stepper, simulate
+from implicit_geom import Stepper, shapes, simulate
+from implicit_geom.experiments.c07_disc import MASS, RADIUS, scene
 from implicit_geom.trajectory import Trajectory
 
 GRAVITY = 9.81

@@ -14,11 +14,10 @@ from typing import Any
 
 import numpy as np
 
-import shapes
-from experiments.check import Check, at_least, at_most
-from experiments.comparison import Table
-from experiments.figures import BLUE, GREEN, GREY, ORANGE, PAGE, RED, label, panels, paper
-from implicit_geom import Scene, Trajectory, sweep
+from implicit_geom import Scene, Trajectory, shapes, sweep
+from implicit_geom.experiments.check import Check, at_least, at_most
+from implicit_geom.experiments.comparison import Table
+from implicit_geom.experiments.figures import BLUE, GREEN, GREY, ORANGE, PAGE, RED, label, panels, paper
 
 TITLE = "energy lost per metre rolled as a function of shape: ellipsoids with facets and without"
 PARAMS: dict[str, Any] = {

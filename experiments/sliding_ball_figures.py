@@ -6,11 +6,22 @@ from typing import Any
 
 import numpy as np
 
-from experiments.comparison import Table, of_case
-from experiments.figures import BLUE, GREEN, GREY, ORANGE, PAGE, RED, label, order_line, panels, paper
-from experiments.motion_figures import COLOURS, MARKERS, SLOPES, step_axis, steppers_of
-from experiments.regression import order
-from experiments.sliding_ball_reference import CASES, STRAIGHT, table_key
+from implicit_geom.experiments.comparison import Table, of_case
+from implicit_geom.experiments.figures import (
+    BLUE,
+    GREEN,
+    GREY,
+    ORANGE,
+    PAGE,
+    RED,
+    label,
+    order_line,
+    panels,
+    paper,
+)
+from implicit_geom.experiments.motion_figures import COLOURS, MARKERS, SLOPES, step_axis, steppers_of
+from implicit_geom.experiments.regression import order
+from implicit_geom.experiments.sliding_ball_reference import CASES, STRAIGHT, table_key
 
 
 @paper

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from experiments.references import reference
 from implicit_geom import rotation
+from implicit_geom.experiments.references import reference
 
 
 @dataclass(frozen=True)

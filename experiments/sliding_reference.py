@@ -33,7 +33,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.integrate import solve_ivp
 
-from experiments.ellipsoid_reference import rotation, support
+from implicit_geom.experiments.ellipsoid_reference import rotation, support
 
 Support = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 RTOL, ATOL = 1e-12, 1e-14

@@ -8,15 +8,14 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
-import shapes
-from experiments.check import Check, at_least, at_most
-from experiments.comparison import Table, columns, rows_at
-from experiments.ellipsoid_reference import rotation
-from experiments.figures import BLUE, GREEN, GREY, ORANGE, PAGE, PURPLE, RED, label, panels
-from experiments.motion_figures import COLOURS, MARKERS, order_figure
-from experiments.regression import order
-from experiments.sliding_reference import Body, Friction, Motion, integrate, touching
-from implicit_geom import Scene, Trajectory, simulate
+from implicit_geom import Scene, Trajectory, shapes, simulate
+from implicit_geom.experiments.check import Check, at_least, at_most
+from implicit_geom.experiments.comparison import Table, columns, rows_at
+from implicit_geom.experiments.ellipsoid_reference import rotation
+from implicit_geom.experiments.figures import BLUE, GREEN, GREY, ORANGE, PAGE, PURPLE, RED, label, panels
+from implicit_geom.experiments.motion_figures import COLOURS, MARKERS, order_figure
+from implicit_geom.experiments.regression import order
+from implicit_geom.experiments.sliding_reference import Body, Friction, Motion, integrate, touching
 
 Runs = dict[tuple[str, float], Trajectory]  # by stepper and step
 FORMS = {"implicit-euler": "euler", "implicit-rattle": "rattle", "implicit-rattle-4": "rattle-4"}

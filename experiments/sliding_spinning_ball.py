@@ -19,10 +19,10 @@ from typing import Any
 
 import numpy as np
 
-import shapes
-from experiments.approach import constraint_checks, constraints
-from experiments.check import Check, at_most
-from experiments.comparison import (
+from implicit_geom import Scene, Trajectory, rotation, shapes, simulate
+from implicit_geom.experiments.approach import constraint_checks, constraints
+from implicit_geom.experiments.check import Check, at_most
+from implicit_geom.experiments.comparison import (
     Table,
     columns,
     ledger_checks,
@@ -33,9 +33,15 @@ from experiments.comparison import (
     own_share,
     turn_between,
 )
-from experiments.sliding_ball_figures import plot
-from experiments.sliding_ball_reference import CASES, STRAIGHT, Case, exact_states, sliding, table_key
-from implicit_geom import Scene, Trajectory, rotation, simulate
+from implicit_geom.experiments.sliding_ball_figures import plot
+from implicit_geom.experiments.sliding_ball_reference import (
+    CASES,
+    STRAIGHT,
+    Case,
+    exact_states,
+    sliding,
+    table_key,
+)
 
 __all__ = ["PARAMS", "QUICK", "TITLE", "check", "plot", "run"]
 

@@ -24,16 +24,16 @@ from typing import Any
 
 import numpy as np
 
-import shapes
-from experiments.approach import constraint_checks, constraints
-from experiments.check import Check, at_least, at_most
-from experiments.comparison import Table, ledger_checks, ledger_table, rows_at
-from experiments.ellipsoid_reference import rotation
-from experiments.figures import BLUE, GREY, ORANGE, PAGE, label, panels, paper, solid
-from experiments.motion_figures import draw_order
-from experiments.regression import order
-from experiments.sliding_reference import Body, Friction, ellipsoid, lowest
-from experiments.sliding_runs import (
+from implicit_geom import shapes
+from implicit_geom.experiments.approach import constraint_checks, constraints
+from implicit_geom.experiments.check import Check, at_least, at_most
+from implicit_geom.experiments.comparison import Table, ledger_checks, ledger_table, rows_at
+from implicit_geom.experiments.ellipsoid_reference import rotation
+from implicit_geom.experiments.figures import BLUE, GREY, ORANGE, PAGE, label, panels, paper, solid
+from implicit_geom.experiments.motion_figures import draw_order
+from implicit_geom.experiments.regression import order
+from implicit_geom.experiments.sliding_reference import Body, Friction, ellipsoid, lowest
+from implicit_geom.experiments.sliding_runs import (
     Runs,
     Start,
     chosen,

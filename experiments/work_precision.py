@@ -12,7 +12,7 @@ steps without the certificate of their residuals, for the peers their own loops 
 set-up. All runs are measured in one process, in turns, each short one several times, of which the fastest
 counts. Times differ between machines; the checks are on errors alone.
 
-The peers' settings, and how they were found: `experiments.peers.mujoco_peer`, `experiments.peers.drake_peer`.
+The peers' settings, and how they were found: `experiments.peers.mujoco_peer`, `drake_peer`.
 They come with the extra `peers` and are left out where they are not installed.
 """
 
@@ -26,15 +26,15 @@ from typing import Any
 
 import numpy as np
 
-from experiments import ellipsoid_rolling, rattleback
-from experiments.check import Check, at_least, at_most
-from experiments.comparison import Table, columns, rows_at
-from experiments.figures import paper
-from experiments.peers import PACKAGES, PeerRun, RollingBody, energy, installed, peer
-from experiments.references import reference
-from experiments.regression import order
-from experiments.work_precision_report import OURS, error_figure, names_of, run_lines
 from implicit_geom import Scene, simulate
+from implicit_geom.experiments import ellipsoid_rolling, rattleback
+from implicit_geom.experiments.check import Check, at_least, at_most
+from implicit_geom.experiments.comparison import Table, columns, rows_at
+from implicit_geom.experiments.figures import paper
+from implicit_geom.experiments.peers import PACKAGES, PeerRun, RollingBody, energy, installed, peer
+from implicit_geom.experiments.references import reference
+from implicit_geom.experiments.regression import order
+from implicit_geom.experiments.work_precision_report import OURS, error_figure, names_of, run_lines
 
 TITLE = "error against wall time: our steppers, MuJoCo and Drake"
 PARAMS: dict[str, Any] = {

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from experiments.comparison import Table
-from experiments.figures import PAGE, PURPLE, RED, label, panels
-from experiments.motion_figures import COLOURS, MARKERS, SLOPES
+from implicit_geom.experiments.comparison import Table
+from implicit_geom.experiments.figures import PAGE, PURPLE, RED, label, panels
+from implicit_geom.experiments.motion_figures import COLOURS, MARKERS, SLOPES
 
 OURS = "implicit-geom"
 TARGETS = (1e-3, 1e-4, 1e-5, 1e-6, 1e-7)  # m: errors at which times are compared

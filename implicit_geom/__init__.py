@@ -8,7 +8,14 @@
 SI units, z up (y up in the plane), quaternions w, x, y, z.
 """
 
-import shapes
+from pathlib import Path as _Path
+
+# In a checkout the folders `shapes` and `experiments` lie beside this one, once installed within it.
+_beside = _Path(__file__).parent.parent
+if (_beside / "pyproject.toml").is_file() and (_beside / "shapes" / "shape.py").is_file():
+    __path__.append(str(_beside))
+
+from implicit_geom import shapes
 from implicit_geom.advice import Advice, advise
 from implicit_geom.attribution import Attribution, attribution
 from implicit_geom.batch import Batch, simulate_batch
@@ -18,12 +25,12 @@ from implicit_geom.errors import SceneError, SceneNotice, SimulationError, StepF
 from implicit_geom.replay import replay
 from implicit_geom.scene import Scene
 from implicit_geom.scenefile import read_scene
+from implicit_geom.shapes.errors import ShapeError
 from implicit_geom.simulate import simulate
 from implicit_geom.sweeps import Sweep, sweep
 from implicit_geom.switches import Stepper
 from implicit_geom.trajectory import Trajectory
 from implicit_geom.version import __version__
-from shapes.errors import ShapeError
 
 __all__ = [
     "Advice",
@@ -51,3 +58,7 @@ __all__ = [
     "simulate_batch",
     "sweep",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

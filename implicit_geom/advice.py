@@ -23,10 +23,10 @@ from implicit_geom.progress import Progress, part, reporting
 from implicit_geom.reference_run import FINER, Reference, best_run
 from implicit_geom.scene import Scene
 from implicit_geom.scenefile import scene_of
+from implicit_geom.shapes.calls import checked_call
 from implicit_geom.simulate import simulate
 from implicit_geom.switches import NAMED, Stepper
 from implicit_geom.trajectory import Trajectory
-from shapes.calls import checked_call
 
 LADDER = (8, 4, 2, 1, 1 / 2, 1 / 4, 1 / 8)  # of the scene's step, the longest first
 ALIKE = 1.25  # times that differ by less are equal: clocks are not better, iterations then decide

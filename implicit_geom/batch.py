@@ -23,15 +23,15 @@ from implicit_geom.notices import friction_missing
 from implicit_geom.options import SimulationOptions
 from implicit_geom.progress import Progress, reporting
 from implicit_geom.scene import Scene
+from implicit_geom.shapes.calls import checked_call
+from implicit_geom.shapes.lazy import cached_property
+from implicit_geom.shapes.words import shown
 from implicit_geom.simulate import check_overlap
 from implicit_geom.solves import PARTS
 from implicit_geom.steppers import make_stepper
 from implicit_geom.switches import Stepper
 from implicit_geom.trajectory import BodyMotion
 from implicit_geom.values import variants
-from shapes.calls import checked_call
-from shapes.lazy import cached_property
-from shapes.words import shown
 
 PAUSE = 0.1  # s between two reports of progress: counting thousands of scenes takes time
 MOST_NUMBERS = 2e9  # of all states of a batch, in 16 GB

@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable
 from functools import wraps
 from typing import Generic, ParamSpec, TypeVar
 
-from shapes.forks import BUILDING
+from implicit_geom.shapes.forks import BUILDING
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from implicit_geom.errors import SceneError
-from shapes import numbers
-from shapes.validate import QUATERNION
-from shapes.words import hint, shown
+from implicit_geom.shapes import numbers
+from implicit_geom.shapes.validate import QUATERNION
+from implicit_geom.shapes.words import hint, shown
 
 __all__ = ["choice", "hint", "name_of", "number", "positive", "quaternion", "vector"]
 

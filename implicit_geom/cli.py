@@ -18,9 +18,9 @@ from typing import Any, NoReturn, TextIO
 from implicit_geom.commands import advise, bench, compare, demo, reproduce, run, sweep
 from implicit_geom.errors import SceneError, SceneNotice
 from implicit_geom.interrupts import listening, status
+from implicit_geom.shapes.errors import ShapeError
+from implicit_geom.shapes.words import one_line
 from implicit_geom.version import __version__
-from shapes.errors import ShapeError
-from shapes.words import one_line
 
 SUCCESS, FAILED, BAD_INPUT = 0, 1, 2
 NOBODY_READS = 128 + 13  # SIGPIPE

@@ -12,9 +12,9 @@ from implicit_geom.building import Kept
 from implicit_geom.contact_geometry import is_halfspace, sign_mask
 from implicit_geom.mapped import Single
 from implicit_geom.pair import PairKind, Symbols, closest_point, flat
-from shapes.forks import BUILDING
-from shapes.lazy import cached_property
-from shapes.shape import Cone, Shape, Slab
+from implicit_geom.shapes.forks import BUILDING
+from implicit_geom.shapes.lazy import cached_property
+from implicit_geom.shapes.shape import Cone, Shape, Slab
 
 TOLERANCE = 1e-13  # on the closest-point rows, relative to the smaller body
 TINY = 1e-30  # keeps a square root differentiable at zero

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from shapes.lazy import cached_property
+from implicit_geom.shapes.lazy import cached_property
 
 # an ordering for patterns that are symmetric, with pivots on the diagonal as far as they are not small
 FACTORS: dict[str, Any] = {

@@ -24,7 +24,7 @@ import casadi as ca
 import numpy as np
 
 from implicit_geom import complementarity as cc
-from shapes.shape import Cone, Constraint, Inequality, Shape, Slab
+from implicit_geom.shapes.shape import Cone, Constraint, Inequality, Shape, Slab
 
 
 @dataclass(frozen=True)

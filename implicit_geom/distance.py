@@ -31,9 +31,9 @@ from implicit_geom.contact_geometry import is_halfspace
 from implicit_geom.errors import CallError, SceneError, SimulationError
 from implicit_geom.limits import check_place
 from implicit_geom.newton import NewtonOptions, follow_path, solve
-from shapes.calls import checked_call
-from shapes.shape import Shape
-from shapes.words import shown
+from implicit_geom.shapes.calls import checked_call
+from implicit_geom.shapes.shape import Shape
+from implicit_geom.shapes.words import shown
 
 ROUNDING = 1e3  # multiple of the tolerance that rounding may leave on the rows
 STARTS = 8  # local maxima of phi that are followed up

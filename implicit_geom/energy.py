@@ -9,7 +9,7 @@ import numpy as np
 from implicit_geom import rotation
 from implicit_geom.contact_geometry import is_halfspace
 from implicit_geom.model import Model, State
-from shapes.shape import Shape
+from implicit_geom.shapes.shape import Shape
 
 ROUNDING = 1e-12  # of the energies at hand: a gain below this is none
 DIRECTIONS = 4000  # sampled for the smallest height of a body's centre over a plane

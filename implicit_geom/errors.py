@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from shapes.errors import OneLine
-from shapes.words import one_line as words_in_line
+from implicit_geom.shapes.errors import OneLine
+from implicit_geom.shapes.words import one_line as words_in_line
 
 
 def one_line(words: object) -> str:

@@ -13,7 +13,7 @@ import numpy as np
 from implicit_geom import rotation
 from implicit_geom.contact_geometry import is_halfspace
 from implicit_geom.model import Model
-from shapes.shape import Shape
+from implicit_geom.shapes.shape import Shape
 
 TILT = 1e-5  # eps
 WIDE = 1e-2  # width of a face, over the size of its body, that counts as one

@@ -17,7 +17,7 @@ import numpy as np
 from implicit_geom import complementarity as cc
 from implicit_geom.contact_geometry import is_halfspace
 from implicit_geom.pair import PairKind, Symbols
-from shapes.shape import Cone, Shape, Slab
+from implicit_geom.shapes.shape import Cone, Shape, Slab
 
 APEX = 1e-9  # distance from a cone's apex, over the smaller body's size, that counts as none
 FLAT = 1e-6  # a curvature below this, over the smaller body's size, counts as none

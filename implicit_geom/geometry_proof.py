@@ -13,10 +13,10 @@ from implicit_geom.building import Kept
 from implicit_geom.closest_points import KINDS, Placed
 from implicit_geom.distance import closest
 from implicit_geom.model import Model
+from implicit_geom.shapes.forks import building
+from implicit_geom.shapes.shape import Inequality, Shape, Slab
 from implicit_geom.steppers.solve import POSITION
 from implicit_geom.supports import spheres_that_meet
-from shapes.forks import building
-from shapes.shape import Inequality, Shape, Slab
 
 ACTIVE = 1e-6  # a constraint this close to its bound, relative to the body, counts as active
 

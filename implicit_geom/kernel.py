@@ -11,9 +11,9 @@ from implicit_geom.building import Kept
 from implicit_geom.contact_geometry import is_halfspace, sign_mask
 from implicit_geom.flatness import curvature_form
 from implicit_geom.pair import PairKind
+from implicit_geom.shapes.forks import BUILDING
+from implicit_geom.shapes.lazy import cached_property
 from implicit_geom.stages import Equations, equations
-from shapes.forks import BUILDING
-from shapes.lazy import cached_property
 
 KINDS = 48  # of pairs whose functions are kept: up to 2 MB each
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from implicit_geom.errors import SceneError
-from shapes.numbers import LARGEST
+from implicit_geom.shapes.numbers import LARGEST
 
 if TYPE_CHECKING:
     from implicit_geom.model import Model, State

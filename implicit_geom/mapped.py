@@ -9,7 +9,7 @@ import casadi as ca
 import numpy as np
 
 from implicit_geom.compiled import available
-from shapes.forks import BUILDING
+from implicit_geom.shapes.forks import BUILDING
 
 COMPILED = 64  # columns for which machine code is worth making
 

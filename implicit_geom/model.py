@@ -12,8 +12,8 @@ from implicit_geom.errors import SceneError
 from implicit_geom.pairs import Pair, Pairs
 from implicit_geom.pieces import Pieces
 from implicit_geom.scene import Scene
-from shapes.lazy import cached_property
-from shapes.shape import Shape
+from implicit_geom.shapes.lazy import cached_property
+from implicit_geom.shapes.shape import Shape
 
 __all__ = ["Model", "Pair", "Pairs", "State"]
 

@@ -8,7 +8,7 @@ import warnings
 from implicit_geom.errors import SceneNotice
 from implicit_geom.scene import Scene
 
-OURS = ("implicit_geom.", "shapes.")  # modules of this package
+OURS = "implicit_geom."  # modules of this package
 NO_FRICTION = "friction: mu = 0 for every pair, because scene.friction was not called"
 
 

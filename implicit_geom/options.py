@@ -12,8 +12,8 @@ import numpy as np
 from implicit_geom.choices import choice, hint, positive
 from implicit_geom.errors import SceneError
 from implicit_geom.friction import FORMS
+from implicit_geom.shapes.words import shown
 from implicit_geom.switches import NAMED, Stepper
-from shapes.words import shown
 
 __all__ = ["SimulationOptions", "choice", "hint", "positive"]
 

@@ -27,8 +27,8 @@ import numpy as np
 from implicit_geom import complementarity as cc
 from implicit_geom.contact_geometry import is_halfspace, multiplier_count, surface_rows
 from implicit_geom.rotation import exp_symbolic, planar_symbolic
-from shapes.lazy import cached_property
-from shapes.shape import Shape
+from implicit_geom.shapes.lazy import cached_property
+from implicit_geom.shapes.shape import Shape
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from implicit_geom.kernel import PairKernel, pair_kernel
 from implicit_geom.pair import PairKind
 from implicit_geom.pieces import Pieces
 from implicit_geom.scene import Friction, Scene
-from shapes.lazy import cached_property
+from implicit_geom.shapes.lazy import cached_property
 
 NO_FRAME, FRAME_FIRST, FRAME_SECOND = 0, 1, 2  # which body of a pair its friction's directions belong to
 ROLES = 3

@@ -13,7 +13,7 @@ import numpy as np
 
 from implicit_geom.contact_geometry import is_halfspace
 from implicit_geom.scene import Body
-from shapes.shape import Shape
+from implicit_geom.shapes.shape import Shape
 
 
 class Pieces:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from implicit_geom.errors import SceneError
-from shapes.words import shown
+from implicit_geom.shapes.words import shown
 
 Progress = bool | Callable[[float], object] | None
 

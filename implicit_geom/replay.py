@@ -14,11 +14,11 @@ from implicit_geom.replay_file import FORMAT, read_record
 from implicit_geom.run_content import unit
 from implicit_geom.scene import Scene
 from implicit_geom.scenefile import read_scene, to_dict
+from implicit_geom.shapes.errors import ShapeError
 from implicit_geom.solver_state import Memory, restore
 from implicit_geom.solves import PARTS
 from implicit_geom.steppers import AnyStepper, make_stepper
 from implicit_geom.steppers.solve import Attempt
-from shapes.errors import ShapeError
 
 
 def replay_record(

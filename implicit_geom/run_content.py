@@ -18,11 +18,11 @@ from implicit_geom.options import SimulationOptions
 from implicit_geom.run_file import Damaged, Parts
 from implicit_geom.scene import Scene
 from implicit_geom.scenefile import read_scene
+from implicit_geom.shapes.errors import ShapeError
 from implicit_geom.solver_state import check_plain
 from implicit_geom.solves import ASSESSED, PARTS, SOLVE, STATUSES, STEP, Solves, contact_dtype
 from implicit_geom.strict_json import finite, read_json
 from implicit_geom.trajectory import Trajectory
-from shapes.errors import ShapeError
 
 TEXTS = ("scene", "options", "memory")
 LATER_TEXTS = ("calls",)  # that older files lack

@@ -13,10 +13,10 @@ from implicit_geom.choices import hint, name_of, number, quaternion, vector
 from implicit_geom.errors import CallError, SceneError
 from implicit_geom.limits import SMALLEST
 from implicit_geom.rotation import unit
-from shapes import numbers
-from shapes.calls import checked_call
-from shapes.shape import Shape
-from shapes.words import shown
+from implicit_geom.shapes import numbers
+from implicit_geom.shapes.calls import checked_call
+from implicit_geom.shapes.shape import Shape
+from implicit_geom.shapes.words import shown
 
 Vector = Sequence[float] | np.ndarray
 Applied = Vector | float | Callable[[float], Any]

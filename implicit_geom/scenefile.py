@@ -19,13 +19,13 @@ from typing import Any
 
 import numpy as np
 
-import shapes
+from implicit_geom import shapes
 from implicit_geom.choices import name_of
 from implicit_geom.errors import SceneError
 from implicit_geom.options import SimulationOptions, hint
 from implicit_geom.scene import FRICTION_FIELDS, Friction, Scene
+from implicit_geom.shapes.words import shown
 from implicit_geom.textfile import read_toml
-from shapes.words import shown
 
 TOP = ("dim", "gravity", "bodies", "friction", "applied", "simulation")
 BODY = ("mass", "position", "orientation", "velocity", "angular_velocity", "com", "inertia", "fixed")

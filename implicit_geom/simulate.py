@@ -23,6 +23,9 @@ from implicit_geom.reasons import SHORTER
 from implicit_geom.recorder import Recorder
 from implicit_geom.replay import replay_record
 from implicit_geom.scene import Scene
+from implicit_geom.shapes.calls import checked_call
+from implicit_geom.shapes.forks import paused
+from implicit_geom.shapes.words import shown
 from implicit_geom.solve_log import SolveLog
 from implicit_geom.solver_state import Memory, restore
 from implicit_geom.solves import Solves
@@ -31,9 +34,6 @@ from implicit_geom.steppers import AnyStepper, make_stepper
 from implicit_geom.steppers.solve import Attempt
 from implicit_geom.switches import Stepper
 from implicit_geom.trajectory import Trajectory
-from shapes.calls import checked_call
-from shapes.forks import paused
-from shapes.words import shown
 
 
 @checked_call(CallError)

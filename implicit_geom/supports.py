@@ -6,9 +6,9 @@ import numpy as np
 
 from implicit_geom.contact_geometry import is_halfspace
 from implicit_geom.model import Model, State
-from shapes.planar import Ellipse
-from shapes.shape import Shape
-from shapes.spatial import Ellipsoid
+from implicit_geom.shapes.planar import Ellipse
+from implicit_geom.shapes.shape import Shape
+from implicit_geom.shapes.spatial import Ellipsoid
 
 FEW = 32  # spheres
 

@@ -17,8 +17,8 @@ from typing import Any
 
 from implicit_geom.choices import choice, hint, positive
 from implicit_geom.errors import CallError, SceneError
-from shapes.calls import checked_call
-from shapes.words import shown
+from implicit_geom.shapes.calls import checked_call
+from implicit_geom.shapes.words import shown
 
 INTEGRATORS = ("euler", "rattle", "rattle-4")
 EXACT = {"surface": "implicit", "gap": "end", "wrench": "end", "friction": "ellipsoid"}

@@ -18,13 +18,13 @@ from implicit_geom.model import Model, State
 from implicit_geom.options import SimulationOptions
 from implicit_geom.report import summary
 from implicit_geom.scene import Scene
+from implicit_geom.shapes.calls import checked_call
+from implicit_geom.shapes.forks import working
+from implicit_geom.shapes.lazy import cached_property
 from implicit_geom.solve_log import SolveLog
 from implicit_geom.solves import ENTRIES, PARTS, PLAIN, Solves
 from implicit_geom.step_log import StepLog, fields
 from implicit_geom.writing import file_name
-from shapes.calls import checked_call
-from shapes.forks import working
-from shapes.lazy import cached_property
 
 ROWS = 1 << 16  # rows for which an energy is computed at once
 

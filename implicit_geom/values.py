@@ -12,8 +12,8 @@ from implicit_geom.errors import SceneError
 from implicit_geom.options import hint
 from implicit_geom.scene import Scene
 from implicit_geom.scenefile import read_scene, to_dict
-from shapes.errors import ShapeError
-from shapes.words import shown
+from implicit_geom.shapes.errors import ShapeError
+from implicit_geom.shapes.words import shown
 
 
 def variants(scene: Scene, values: Mapping[str, Any]) -> list[Scene]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from implicit_geom.errors import SceneError, SimulationError
-from shapes.words import shown
+from implicit_geom.shapes.words import shown
 
 
 def file_name(path: Any) -> Path:

@@ -6,20 +6,37 @@ arguments and raises ShapeError with the field, its value and what would be righ
 
 from typing import TYPE_CHECKING, Any
 
-from shapes.calls import checked_call
-from shapes.combine import Intersection, Moved
-from shapes.errors import ShapeCallError, ShapeError
-from shapes.forks import building
-from shapes.planar import Disc, Ellipse, Halfplane, Polygon, Rectangle, RegularPolygon, Superellipse
-from shapes.polyhedra import Polyhedron
-from shapes.serial import from_dict, to_dict
-from shapes.shape import Constraint, Inequality, Shape, Slab
-from shapes.spatial import Box, Capsule, Cone, Cylinder, Ellipsoid, Halfspace, Sphere, Superellipsoid
-from shapes.union import Union
-from shapes.words import hint, shown
+from implicit_geom.shapes.calls import checked_call
+from implicit_geom.shapes.combine import Intersection, Moved
+from implicit_geom.shapes.errors import ShapeCallError, ShapeError
+from implicit_geom.shapes.forks import building
+from implicit_geom.shapes.planar import (
+    Disc,
+    Ellipse,
+    Halfplane,
+    Polygon,
+    Rectangle,
+    RegularPolygon,
+    Superellipse,
+)
+from implicit_geom.shapes.polyhedra import Polyhedron
+from implicit_geom.shapes.serial import from_dict, to_dict
+from implicit_geom.shapes.shape import Constraint, Inequality, Shape, Slab
+from implicit_geom.shapes.spatial import (
+    Box,
+    Capsule,
+    Cone,
+    Cylinder,
+    Ellipsoid,
+    Halfspace,
+    Sphere,
+    Superellipsoid,
+)
+from implicit_geom.shapes.union import Union
+from implicit_geom.shapes.words import hint, shown
 
 if TYPE_CHECKING:
-    from shapes.text_surface import Surface
+    from implicit_geom.shapes.text_surface import Surface
 
 __all__ = [
     "Box", "Capsule", "Cone", "Constraint", "Cylinder", "Disc", "Ellipse", "Ellipsoid", "Halfplane",
@@ -53,7 +70,9 @@ halfplane = Halfplane
 @checked_call(ShapeCallError, "surface", within=building)
 def surface(text: str, *, dim: int = 3, **parameters: float) -> "Surface":
     """{f <= 0} with f given as text in x, y, z (x, y for dim=2) and the parameters; f must be convex."""
-    from shapes.text_surface import Surface  # SymPy takes half a second to load; few scenes need it
+    from implicit_geom.shapes.text_surface import (
+        Surface,  # SymPy takes half a second to load; few scenes need it
+    )
 
     return Surface(text, dim=dim, **parameters)
 

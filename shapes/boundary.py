@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from shapes.rays import Rays, crossing
+from implicit_geom.shapes.rays import Rays, crossing
 
 ENDLESS = 1e-10  # smallest over largest gauge below which a body counts as unbounded
 SHARP = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any, ParamSpec, TypeVar
 
-from shapes.forks import working
-from shapes.words import hint, shown
+from implicit_geom.shapes.forks import working
+from implicit_geom.shapes.words import hint, shown
 
 P = ParamSpec("P")
 R = TypeVar("R")

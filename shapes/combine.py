@@ -8,12 +8,12 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from shapes.errors import ShapeError
-from shapes.lazy import cached_property
-from shapes.sampled import SampledShape
-from shapes.shape import Constraint, Shape
-from shapes.validate import finite, most_of, quaternion, vector
-from shapes.words import shown
+from implicit_geom.shapes.errors import ShapeError
+from implicit_geom.shapes.lazy import cached_property
+from implicit_geom.shapes.sampled import SampledShape
+from implicit_geom.shapes.shape import Constraint, Shape
+from implicit_geom.shapes.validate import finite, most_of, quaternion, vector
+from implicit_geom.shapes.words import shown
 
 MOST_MEMBERS = 500  # shapes of one intersection, located within two seconds
 

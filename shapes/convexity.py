@@ -12,9 +12,9 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from shapes.errors import ShapeError
-from shapes.rays import columns
-from shapes.sampled import QUIET, SampledShape
+from implicit_geom.shapes.errors import ShapeError
+from implicit_geom.shapes.rays import columns
+from implicit_geom.shapes.sampled import QUIET, SampledShape
 
 BOXES = (1.0, 10.0, 100.0, 1e3, 1e4)  # half-widths in m searched for the body, smallest first
 TRIALS = 500

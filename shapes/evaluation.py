@@ -9,8 +9,8 @@ from typing import Any, cast
 import casadi as ca
 import numpy as np
 
-from shapes.errors import ShapeError
-from shapes.forks import building
+from implicit_geom.shapes.errors import ShapeError
+from implicit_geom.shapes.forks import building
 
 CALL = 8000  # instructions in whose time Python makes a call
 BLOCKS = (2048, 64)  # points in one call; each size is a function of its own, made when it is first needed

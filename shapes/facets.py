@@ -10,16 +10,16 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from shapes.boundary import boundary_points, sphere_directions
-from shapes.combine import Moved
-from shapes.errors import ShapeError
-from shapes.planar import Disc, Polygon, Rectangle, RegularPolygon, cross
-from shapes.polyhedra import Polyhedron
-from shapes.rays import Rays
-from shapes.sampled import SampledShape
-from shapes.shape import Shape
-from shapes.spatial import Box, Cone, Cylinder
-from shapes.validate import count
+from implicit_geom.shapes.boundary import boundary_points, sphere_directions
+from implicit_geom.shapes.combine import Moved
+from implicit_geom.shapes.errors import ShapeError
+from implicit_geom.shapes.planar import Disc, Polygon, Rectangle, RegularPolygon, cross
+from implicit_geom.shapes.polyhedra import Polyhedron
+from implicit_geom.shapes.rays import Rays
+from implicit_geom.shapes.sampled import SampledShape
+from implicit_geom.shapes.shape import Shape
+from implicit_geom.shapes.spatial import Box, Cone, Cylinder
+from implicit_geom.shapes.validate import count
 
 
 def inscribed(shape: Shape, n: int) -> Shape:

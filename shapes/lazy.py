@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any
 
-from shapes.forks import building
+from implicit_geom.shapes.forks import building
 
 if TYPE_CHECKING:
     from functools import cached_property

@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from shapes.errors import ShapeError
-from shapes.rays import Rays, crossing
+from implicit_geom.shapes.errors import ShapeError
+from implicit_geom.shapes.rays import Rays, crossing
 
 TOLERANCE = 1e-10  # error per panel relative to the whole; the sum stays below 1e-8
 SHORTEST = 1e-9  # panels below this many radians are accepted as they are

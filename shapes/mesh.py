@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from shapes.boundary import boundary_points
-from shapes.combine import Moved
-from shapes.errors import ShapeError
-from shapes.facets import feature_points, rays_of
-from shapes.planar import Polygon
-from shapes.polyhedra import Polyhedron
-from shapes.sampled import SampledShape
-from shapes.shape import Shape
-from shapes.spatial import Cylinder, Halfspace
-from shapes.validate import count
+from implicit_geom.shapes.boundary import boundary_points
+from implicit_geom.shapes.combine import Moved
+from implicit_geom.shapes.errors import ShapeError
+from implicit_geom.shapes.facets import feature_points, rays_of
+from implicit_geom.shapes.planar import Polygon
+from implicit_geom.shapes.polyhedra import Polyhedron
+from implicit_geom.shapes.sampled import SampledShape
+from implicit_geom.shapes.shape import Shape
+from implicit_geom.shapes.spatial import Cylinder, Halfspace
+from implicit_geom.shapes.validate import count
 
 Mesh = tuple[np.ndarray, np.ndarray]
 

@@ -18,8 +18,8 @@ from typing import Any
 import casadi as ca
 import sympy as sp
 
-from shapes.errors import ShapeError
-from shapes.words import shown
+from implicit_geom.shapes.errors import ShapeError
+from implicit_geom.shapes.words import shown
 
 MAX_TEXT = 1000  # characters
 MAX_DEPTH = 50  # nested operations

@@ -12,11 +12,18 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from shapes.errors import ShapeError
-from shapes.lazy import cached_property
-from shapes.shape import Constraint, Inequality, Shape, Slab
-from shapes.spatial import Halfspace, beta, exponent, quadratic_form, root_form, superellipsoid_support
-from shapes.validate import count, points_of, positive
+from implicit_geom.shapes.errors import ShapeError
+from implicit_geom.shapes.lazy import cached_property
+from implicit_geom.shapes.shape import Constraint, Inequality, Shape, Slab
+from implicit_geom.shapes.spatial import (
+    Halfspace,
+    beta,
+    exponent,
+    quadratic_form,
+    root_form,
+    superellipsoid_support,
+)
+from implicit_geom.shapes.validate import count, points_of, positive
 
 STRAIGHT = 1e-12  # sine of the angle below which two sides count as one straight line
 

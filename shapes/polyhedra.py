@@ -8,11 +8,11 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from shapes.errors import ShapeError
-from shapes.lazy import cached_property
-from shapes.mass import Moments, polytope_moments
-from shapes.shape import Constraint, Inequality, Shape
-from shapes.validate import points_of
+from implicit_geom.shapes.errors import ShapeError
+from implicit_geom.shapes.lazy import cached_property
+from implicit_geom.shapes.mass import Moments, polytope_moments
+from implicit_geom.shapes.shape import Constraint, Inequality, Shape
+from implicit_geom.shapes.validate import points_of
 
 SAME_PLANE = 1e-9  # difference of unit normals, and of offsets over size, below which facets are merged
 

@@ -21,8 +21,8 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from shapes.evaluation import Allowance, Pointwise
-from shapes.shape import Cone, Inequality, Shape, Slab
+from implicit_geom.shapes.evaluation import Allowance, Pointwise
+from implicit_geom.shapes.shape import Cone, Inequality, Shape, Slab
 
 TINY = 1e-30  # keeps the square root of a cone differentiable at its apex
 KINKED = (ca.OP_FABS, ca.OP_SIGN, ca.OP_FMIN, ca.OP_FMAX, ca.OP_IF_ELSE_ZERO)

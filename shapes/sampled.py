@@ -15,13 +15,13 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from shapes.boundary import boundary_points, farthest, sphere_directions, touching, unbounded
-from shapes.errors import EmptyShape, ShapeError
-from shapes.evaluation import Allowance
-from shapes.lazy import cached_property
-from shapes.mass import Moments, moments, polytope_moments
-from shapes.rays import Rays, columns
-from shapes.shape import Shape
+from implicit_geom.shapes.boundary import boundary_points, farthest, sphere_directions, touching, unbounded
+from implicit_geom.shapes.errors import EmptyShape, ShapeError
+from implicit_geom.shapes.evaluation import Allowance
+from implicit_geom.shapes.lazy import cached_property
+from implicit_geom.shapes.mass import Moments, moments, polytope_moments
+from implicit_geom.shapes.rays import Rays, columns
+from implicit_geom.shapes.shape import Shape
 
 SAMPLES = {2: 720, 3: 3000}  # rays for support points
 BLOCK = 1000

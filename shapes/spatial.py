@@ -9,11 +9,11 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from shapes.errors import ShapeError
-from shapes.shape import Cone as ConeConstraint
-from shapes.shape import Constraint, Inequality, Shape, Slab
-from shapes.validate import direction, finite, positive
-from shapes.words import shown
+from implicit_geom.shapes.errors import ShapeError
+from implicit_geom.shapes.shape import Cone as ConeConstraint
+from implicit_geom.shapes.shape import Constraint, Inequality, Shape, Slab
+from implicit_geom.shapes.validate import direction, finite, positive
+from implicit_geom.shapes.words import shown
 
 TINY = 1e-30  # below any length squared that matters: keeps sqrt and powers differentiable at zero
 
@@ -291,7 +291,7 @@ class Halfspace(Shape):
 
     def moved(self, position: Sequence[float] | None = None, orientation: Any = None) -> Shape:
         """Another half-space: normal' = R normal, offset' = offset + normal' . position."""
-        from shapes.combine import pose
+        from implicit_geom.shapes.combine import pose
 
         p, _, R = pose(self.kind, self.dim, position, orientation)
         normal = R @ self.normal

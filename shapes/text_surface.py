@@ -18,17 +18,17 @@ import casadi as ca
 import numpy as np
 import sympy as sp
 
-from shapes.boundary import sphere_directions
-from shapes.convexity import check_chords, check_hessian, check_single, lowest_points
-from shapes.errors import ShapeError
-from shapes.lazy import cached_property
-from shapes.numbers import LARGEST
-from shapes.parse import OPAQUE, numeric, parse, to_casadi
-from shapes.rays import Rays
-from shapes.sampled import SIMPLER, SampledShape
-from shapes.shape import Constraint, Inequality
-from shapes.validate import finite
-from shapes.words import shown
+from implicit_geom.shapes.boundary import sphere_directions
+from implicit_geom.shapes.convexity import check_chords, check_hessian, check_single, lowest_points
+from implicit_geom.shapes.errors import ShapeError
+from implicit_geom.shapes.lazy import cached_property
+from implicit_geom.shapes.numbers import LARGEST
+from implicit_geom.shapes.parse import OPAQUE, numeric, parse, to_casadi
+from implicit_geom.shapes.rays import Rays
+from implicit_geom.shapes.sampled import SIMPLER, SampledShape
+from implicit_geom.shapes.shape import Constraint, Inequality
+from implicit_geom.shapes.validate import finite
+from implicit_geom.shapes.words import shown
 
 # instructions of ray casting, about 4 ns each, so that no text takes more than two seconds to be checked and
 # weighed; ordinary bodies take a hundredth of that

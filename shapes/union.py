@@ -18,12 +18,12 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from shapes.combine import Intersection, member
-from shapes.errors import EmptyShape, ShapeError
-from shapes.lazy import cached_property
-from shapes.mass import Moments
-from shapes.shape import Constraint, Shape
-from shapes.validate import most_of
+from implicit_geom.shapes.combine import Intersection, member
+from implicit_geom.shapes.errors import EmptyShape, ShapeError
+from implicit_geom.shapes.lazy import cached_property
+from implicit_geom.shapes.mass import Moments
+from implicit_geom.shapes.shape import Constraint, Shape
+from implicit_geom.shapes.validate import most_of
 
 MOST_PIECES = 256  # of one body: pairs of pieces are looked at one by one
 MOST = 200  # intersections for the mass properties

@@ -15,5 +15,5 @@ fi
 export OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MPLBACKEND=Agg
 "$venv/bin/ruff" check .
 "$venv/bin/ruff" format --check .
-"$venv/bin/mypy"
+bash tests/types.sh "$PWD/$venv/bin/python"
 "$venv/bin/pytest" -n 2 -q "$@"

@@ -1,19 +1,19 @@
 """Measurements by name; modules as in `experiments`, where `plot` and `check` may be left out."""
 
-from experiments.registry import Registry
+from implicit_geom.experiments.registry import Registry
 
 REGISTRY = Registry(
     {
-        "agreement": "experiments.benchmarks.agreement",
-        "batch": "experiments.benchmarks.batch",
-        "fuzz": "experiments.benchmarks.fuzz",
-        "guard": "experiments.benchmarks.guard",
-        "precision": "experiments.benchmarks.precision",
-        "robustness": "experiments.benchmarks.robustness",
-        "scale": "experiments.benchmarks.scale",
-        "solvers": "experiments.benchmarks.solvers",
-        "start-up": "experiments.benchmarks.start_up",
-        "step": "experiments.benchmarks.step",
-        "threads": "experiments.benchmarks.threads",
+        "agreement": "implicit_geom.experiments.benchmarks.agreement",
+        "batch": "implicit_geom.experiments.benchmarks.batch",
+        "fuzz": "implicit_geom.experiments.benchmarks.fuzz",
+        "guard": "implicit_geom.experiments.benchmarks.guard",
+        "precision": "implicit_geom.experiments.benchmarks.precision",
+        "robustness": "implicit_geom.experiments.benchmarks.robustness",
+        "scale": "implicit_geom.experiments.benchmarks.scale",
+        "solvers": "implicit_geom.experiments.benchmarks.solvers",
+        "start-up": "implicit_geom.experiments.benchmarks.start_up",
+        "step": "implicit_geom.experiments.benchmarks.step",
+        "threads": "implicit_geom.experiments.benchmarks.threads",
     }
 )

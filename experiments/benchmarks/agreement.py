@@ -18,12 +18,11 @@ from typing import Any
 
 import numpy as np
 
-import experiments
-from experiments.benchmarks.timing import uncompiled
-from experiments.check import Check, at_least, at_most
-from experiments.comparison import Table, columns
-from implicit_geom import Trajectory
+from implicit_geom import Trajectory, experiments
 from implicit_geom.compiled.runner import Runner
+from implicit_geom.experiments.benchmarks.timing import uncompiled
+from implicit_geom.experiments.check import Check, at_least, at_most
+from implicit_geom.experiments.comparison import Table, columns
 from implicit_geom.model import Model, State
 from implicit_geom.simulate import _March
 from implicit_geom.solver_state import Memory, restore

@@ -20,14 +20,14 @@ from typing import Any
 
 import numpy as np
 
-from experiments import ellipsoid_rolling
-from experiments.benchmarks.timing import Contender, conditions, in_turns, judged, remarks
-from experiments.check import Check, at_least, at_most
-from experiments.comparison import Table, columns
-from experiments.figures import BLUE, ORANGE, PAGE, RED, label, panels, paper
-from experiments.peers import RollingBody, installed, peer
 from implicit_geom import simulate
 from implicit_geom.batch import simulate_batch
+from implicit_geom.experiments import ellipsoid_rolling
+from implicit_geom.experiments.benchmarks.timing import Contender, conditions, in_turns, judged, remarks
+from implicit_geom.experiments.check import Check, at_least, at_most
+from implicit_geom.experiments.comparison import Table, columns
+from implicit_geom.experiments.figures import BLUE, ORANGE, PAGE, RED, label, panels, paper
+from implicit_geom.experiments.peers import RollingBody, installed, peer
 
 TITLE = "256 ellipsoids at once: steps a second against MuJoCo's rollout, by threads"
 PARAMS: dict[str, Any] = {"scenes": 256, "steps": 500, "rounds": 10, "compared": 3, "timed": True}
@@ -95,7 +95,7 @@ def _ours(
 def _mujoco(
     values: dict[str, np.ndarray], threads: int, steps: int, kept: dict[Any, np.ndarray]
 ) -> Contender:
-    from experiments.peers.mujoco_batch import simulate_batch as rolled_out
+    from implicit_geom.experiments.peers.mujoco_batch import simulate_batch as rolled_out
 
     body = RollingBody.of(ellipsoid_rolling.scene())
     both = zip(values["friction.mu"].tolist(), values["bodies.body.angular_velocity"])

@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-import shapes
-from implicit_geom import Scene, distance, rotation
+from implicit_geom import Scene, distance, rotation, shapes
 
 KINDS = ("ellipsoid", "superellipsoid", "box", "cylinder", "cone")
 STEPS = (1e-3, 1e-2, 5e-2)

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from experiments.benchmarks.robustness import in_processes
-from experiments.check import Check, at_most
+from implicit_geom.experiments.benchmarks.robustness import in_processes
+from implicit_geom.experiments.check import Check, at_most
 from implicit_geom.progress import reporting
 
 TITLE = "formulas, scene files, saved runs, replay files and kills at random: unclean outcomes"
@@ -65,7 +65,7 @@ def _tasks(kind: str, params: dict[str, Any]) -> list[tuple[str, int, int]]:
 def judged(task: tuple[str, int, int]) -> tuple[int, list[tuple[str, str]], float]:
     """How many cases there were, what was unclean, and how long it took, s."""
     kind, seed, count = task
-    module = import_module(f"experiments.fuzz.{kind}")
+    module = import_module(f"implicit_geom.experiments.fuzz.{kind}")
     started, found, seen = time.perf_counter(), [], 0
     for case in module.cases(seed, count):
         seen += 1

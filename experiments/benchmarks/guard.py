@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from experiments.approach import fastest_approach
-from experiments.benchmarks.drops import KINDS, STEPS, drop
-from experiments.benchmarks.robustness import in_processes
-from experiments.check import Check, at_most
 from implicit_geom import Trajectory, simulate
 from implicit_geom.energy import EnergyScale
+from implicit_geom.experiments.approach import fastest_approach
+from implicit_geom.experiments.benchmarks.drops import KINDS, STEPS, drop
+from implicit_geom.experiments.benchmarks.robustness import in_processes
+from implicit_geom.experiments.check import Check, at_most
 from implicit_geom.model import Model, State
 from implicit_geom.progress import reporting
 

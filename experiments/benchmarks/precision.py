@@ -23,15 +23,15 @@ from typing import Any
 
 import numpy as np
 
-from experiments import ellipsoid_rolling
-from experiments.benchmarks.precision_report import drawn, lines
-from experiments.benchmarks.rolling import of_peer, ours, rolled
-from experiments.benchmarks.timing import Contender, conditions, in_turns, judged, remarks
-from experiments.check import Check, at_least
-from experiments.comparison import Table, columns, rows_at
-from experiments.figures import paper
-from experiments.peers import MODULES, RollingBody, count_steps, installed, peer
-from experiments.references import reference
+from implicit_geom.experiments import ellipsoid_rolling
+from implicit_geom.experiments.benchmarks.precision_report import drawn, lines
+from implicit_geom.experiments.benchmarks.rolling import of_peer, ours, rolled
+from implicit_geom.experiments.benchmarks.timing import Contender, conditions, in_turns, judged, remarks
+from implicit_geom.experiments.check import Check, at_least
+from implicit_geom.experiments.comparison import Table, columns, rows_at
+from implicit_geom.experiments.figures import paper
+from implicit_geom.experiments.peers import MODULES, RollingBody, count_steps, installed, peer
+from implicit_geom.experiments.references import reference
 
 TITLE = "wall time for a given error on the rolling ellipsoid: our steppers, MuJoCo, Drake and Siconos"
 PARAMS: dict[str, Any] = {

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from experiments.comparison import Table
-from experiments.figures import BROWN, GREY, PAGE, PURPLE, RED, panels
-from experiments.motion_figures import COLOURS, MARKERS
+from implicit_geom.experiments.comparison import Table
+from implicit_geom.experiments.figures import BROWN, GREY, PAGE, PURPLE, RED, panels
+from implicit_geom.experiments.motion_figures import COLOURS, MARKERS
 
 LOOKS = {"mujoco": ("MuJoCo", RED, "D"), "drake": ("Drake", PURPLE, "v"), "siconos": ("Siconos", BROWN, "P")}
 

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from experiments.benchmarks.drops import KINDS, STEPS, Drop, drop
-from experiments.check import Check, at_least, at_most
 from implicit_geom.certificate import geometry_residual, step_residuals
+from implicit_geom.experiments.benchmarks.drops import KINDS, STEPS, Drop, drop
+from implicit_geom.experiments.check import Check, at_least, at_most
 from implicit_geom.model import Model
 from implicit_geom.progress import reporting
 from implicit_geom.steppers.euler import EulerStepper

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from experiments import ellipsoid_rolling
-from experiments.benchmarks.timing import in_pieces, uncompiled
-from experiments.peers import RollingBody, peer
 from implicit_geom import Trajectory, simulate
+from implicit_geom.experiments import ellipsoid_rolling
+from implicit_geom.experiments.benchmarks.timing import in_pieces, uncompiled
+from implicit_geom.experiments.peers import RollingBody, peer
 
 Measure = Callable[[], tuple[np.ndarray, float]]
 

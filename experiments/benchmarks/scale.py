@@ -18,10 +18,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 
-import shapes
-from experiments.check import Check, at_most
-from experiments.piles import STEP, count, pile
-from implicit_geom import Scene, Trajectory, simulate
+from implicit_geom import Scene, Trajectory, shapes, simulate
+from implicit_geom.experiments.check import Check, at_most
+from implicit_geom.experiments.piles import STEP, count, pile
 from implicit_geom.rotation import unit
 
 TITLE = "many bodies: AH02's heap, time per step, ellipsoids in a box"

@@ -6,10 +6,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-import shapes
-from experiments import ellipsoid_rolling, sliding_spinning_ball
-from experiments.references import reference
-from implicit_geom import Scene
+from implicit_geom import Scene, shapes
+from implicit_geom.experiments import ellipsoid_rolling, sliding_spinning_ball
+from implicit_geom.experiments.references import reference
 
 GRAVITY = (0, 0, -9.81)
 PLANE = (0, 0, 1)

@@ -24,13 +24,13 @@ from typing import Any
 
 import numpy as np
 
-from experiments.benchmarks.solver_scenes import SCENES, moving
-from experiments.benchmarks.timing import Contender, conditions, in_turns, remarks, uncompiled
-from experiments.check import Check, at_least, at_most
-from experiments.comparison import Table, columns
-from experiments.figures import BLUE, GREEN, ORANGE, PAGE, label, panels, paper
 from implicit_geom import Trajectory, simulate
 from implicit_geom.compiled.runner import Runner
+from implicit_geom.experiments.benchmarks.solver_scenes import SCENES, moving
+from implicit_geom.experiments.benchmarks.timing import Contender, conditions, in_turns, remarks, uncompiled
+from implicit_geom.experiments.check import Check, at_least, at_most
+from implicit_geom.experiments.comparison import Table, columns
+from implicit_geom.experiments.figures import BLUE, GREEN, ORANGE, PAGE, label, panels, paper
 
 TITLE = "ways of solving a step: forms of the friction law, compiled and uncompiled, on six scenes"
 PARAMS: dict[str, Any] = {"scenes": tuple(SCENES), "steps": 100, "rounds": 3, "timed": True}

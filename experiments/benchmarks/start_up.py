@@ -24,12 +24,12 @@ from typing import Any
 
 import numpy as np
 
-from experiments.benchmarks.timing import conditions, judged, remarks
-from experiments.check import Check, at_least, at_most
-from experiments.comparison import Table, columns
-from experiments.figures import BLUE, GREY, ORANGE, PAGE, label, panels, paper
 from implicit_geom.compiled import SWITCH
 from implicit_geom.compiled.disk import FOLDER
+from implicit_geom.experiments.benchmarks.timing import conditions, judged, remarks
+from implicit_geom.experiments.check import Check, at_least, at_most
+from implicit_geom.experiments.comparison import Table, columns
+from implicit_geom.experiments.figures import BLUE, GREY, ORANGE, PAGE, label, panels, paper
 
 TITLE = "start-up in fresh processes: import, first step with and without compiled code on disk, demo"
 PARAMS: dict[str, Any] = {"repeats": 5, "demo": True, "timed": True}
@@ -55,7 +55,7 @@ clock = time.perf_counter
 begun = clock()
 import implicit_geom
 imported = clock()
-import shapes
+from implicit_geom import shapes
 from importlib import import_module
 spent = {}
 def timed(label, call):

@@ -20,9 +20,9 @@ from typing import Any
 
 import numpy as np
 
-from experiments import ellipsoid_rolling
-from experiments.benchmarks.rolling import of_peer, ours, ours_uncompiled, rolled
-from experiments.benchmarks.timing import (
+from implicit_geom.experiments import ellipsoid_rolling
+from implicit_geom.experiments.benchmarks.rolling import of_peer, ours, ours_uncompiled, rolled
+from implicit_geom.experiments.benchmarks.timing import (
     Contender,
     conditions,
     in_turns,
@@ -30,10 +30,10 @@ from experiments.benchmarks.timing import (
     remarks,
     uncompiled,
 )
-from experiments.check import Check, at_least, at_most
-from experiments.comparison import Table, columns
-from experiments.figures import BLUE, BROWN, GREY, PAGE, PURPLE, RED, label, panels, paper
-from experiments.peers import RollingBody, count_steps, installed, peer
+from implicit_geom.experiments.check import Check, at_least, at_most
+from implicit_geom.experiments.comparison import Table, columns
+from implicit_geom.experiments.figures import BLUE, BROWN, GREY, PAGE, PURPLE, RED, label, panels, paper
+from implicit_geom.experiments.peers import RollingBody, count_steps, installed, peer
 
 TITLE = "time of a step on the rolling ellipsoid: our steppers, MuJoCo, Drake and Siconos"
 PARAMS: dict[str, Any] = {

@@ -16,10 +16,9 @@ from typing import Any
 
 import numpy as np
 
-import shapes
-from experiments.check import Check, at_most
-from implicit_geom import Scene, simulate, simulate_batch
+from implicit_geom import Scene, shapes, simulate, simulate_batch
 from implicit_geom.batch import Batch
+from implicit_geom.experiments.check import Check, at_most
 from implicit_geom.progress import reporting
 from implicit_geom.values import variants
 
@@ -44,7 +43,7 @@ KINDS: dict[str, tuple[shapes.Shape, float]] = {  # with restitution
 COLD = """
 import sys, threading
 import numpy as np
-import shapes
+from implicit_geom import shapes
 from implicit_geom import Scene, distance, simulate, simulate_batch
 
 def scene(shape):

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
+import implicit_geom
 from implicit_geom.errors import SceneError, SimulationError
 
 HANG = 2.0  # s of processor time for a file
@@ -142,10 +143,10 @@ class Alone:
         return f"crashed: status {process.returncode}" if ready else f"hangs: more than {WAIT:g} s"
 
     def _start(self) -> None:
-        root = str(Path(__file__).resolve().parents[2])
+        root = str(Path(str(implicit_geom.__file__)).parents[1])
         path = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))
         self.process = subprocess.Popen(
-            [sys.executable, "-W", "ignore", "-m", "experiments.fuzz.files", self.module],
+            [sys.executable, "-W", "ignore", "-m", "implicit_geom.experiments.fuzz.files", self.module],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env={**os.environ, "PYTHONPATH": path},

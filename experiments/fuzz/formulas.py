@@ -6,9 +6,8 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-import shapes
-from experiments.fuzz.judge import verdict
-from implicit_geom import Scene
+from implicit_geom import Scene, shapes
+from implicit_geom.experiments.fuzz.judge import verdict
 
 GOOD = (
     "x**2 + y**2/4 + z**2/9 - 1",

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-import shapes
-from experiments.fuzz.files import BYTES, Alone, Case, outcome
+from implicit_geom import shapes
 from implicit_geom.errors import StepFailed
+from implicit_geom.experiments.fuzz.files import BYTES, Alone, Case, outcome
 from implicit_geom.replay import prepare, replay
 from implicit_geom.replay_file import FORMAT, digest, read_record
 from implicit_geom.scene import Scene

@@ -15,9 +15,9 @@ from typing import Any
 import h5py
 import numpy as np
 
-import shapes
-from experiments.fuzz.files import BYTES, Alone, Case, outcome
-from experiments.fuzz.hostile_hdf5 import ATTACKS
+from implicit_geom import shapes
+from implicit_geom.experiments.fuzz.files import BYTES, Alone, Case, outcome
+from implicit_geom.experiments.fuzz.hostile_hdf5 import ATTACKS
 from implicit_geom.run_file import HEAD, MAGIC, VERSION
 from implicit_geom.scene import Scene
 from implicit_geom.scenefile import to_dict

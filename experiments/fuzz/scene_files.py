@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from experiments.fuzz.judge import verdict
 from implicit_geom.commands.sweep import read_sweep
+from implicit_geom.experiments.fuzz.judge import verdict
 from implicit_geom.options import SimulationOptions
 from implicit_geom.scenefile import read_scene
 from implicit_geom.sweeps.grid import grid

@@ -25,9 +25,9 @@ import numpy as np
 from implicit_geom import Scene, rotation
 
 MODULES = {
-    "mujoco": "experiments.peers.mujoco_peer",
-    "drake": "experiments.peers.drake_peer",
-    "siconos": "experiments.peers.siconos_peer",
+    "mujoco": "implicit_geom.experiments.peers.mujoco_peer",
+    "drake": "implicit_geom.experiments.peers.drake_peer",
+    "siconos": "implicit_geom.experiments.peers.siconos_peer",
 }
 PACKAGES = {"mujoco": "mujoco", "drake": "pydrake"}  # peer: the Python package it needs
 SOURCES = {  # where a peer comes from

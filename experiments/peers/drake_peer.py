@@ -41,8 +41,8 @@ from pydrake.multibody.tree import SpatialInertia, UnitInertia
 from pydrake.systems.analysis import Simulator
 from pydrake.systems.framework import DiagramBuilder
 
-from experiments.peers import PeerRun, RollingBody, Stepping, count_steps, of_the_origin
 from implicit_geom import rotation
+from implicit_geom.experiments.peers import PeerRun, RollingBody, Stepping, count_steps, of_the_origin
 
 APPROXIMATIONS = {"tamsi": "kTamsi", "sap": "kSap", "lagged": "kLagged", "similar": "kSimilar"}
 STICTION = 1e-3  # m/s, Drake's own

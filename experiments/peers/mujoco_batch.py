@@ -14,9 +14,9 @@ import mujoco
 import numpy as np
 from mujoco import rollout
 
-from experiments.peers import RollingBody
-from experiments.peers.mujoco_peer import STATE, Setting, load
 from implicit_geom import rotation
+from implicit_geom.experiments.peers import RollingBody
+from implicit_geom.experiments.peers.mujoco_peer import STATE, Setting, load
 
 
 @dataclass(frozen=True)

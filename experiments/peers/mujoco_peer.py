@@ -32,8 +32,8 @@ import mujoco
 import numpy as np
 from mujoco import rollout
 
-from experiments.peers import PeerRun, RollingBody, Stepping, count_steps, of_the_origin
 from implicit_geom import rotation
+from implicit_geom.experiments.peers import PeerRun, RollingBody, Stepping, count_steps, of_the_origin
 
 STATE = mujoco.mjtState.mjSTATE_FULLPHYSICS  # time, position, quaternion, velocity, body spin
 UNUSED = (

@@ -35,9 +35,9 @@ from pathlib import Path
 
 import numpy as np
 
-from experiments.peers import PeerRun, RollingBody, Stepping, count_steps
 from implicit_geom import rotation
 from implicit_geom.compiled import disk, keeping
+from implicit_geom.experiments.peers import PeerRun, RollingBody, Stepping, count_steps
 
 HEADERS = Path("/usr/include/siconos")
 SOURCE = Path(__file__).with_suffix(".cpp")

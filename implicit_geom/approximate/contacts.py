@@ -18,7 +18,7 @@ import numpy as np
 
 from implicit_geom import rotation
 from implicit_geom.model import Model, State
-from shapes.lazy import cached_property
+from implicit_geom.shapes.lazy import cached_property
 
 SMOOTH, ON_FIRST, ON_SECOND = 0, 1, 2  # which body a contact's vertex is on; neither for smooth surfaces
 

@@ -14,12 +14,12 @@ from implicit_geom.contact_geometry import is_halfspace
 from implicit_geom.errors import SceneError
 from implicit_geom.model import Model
 from implicit_geom.scene import Scene
-from shapes.combine import Moved
-from shapes.errors import ShapeError
-from shapes.planar import Disc, Polygon, Rectangle
-from shapes.polyhedra import Polyhedron
-from shapes.shape import Shape
-from shapes.spatial import Box, Sphere
+from implicit_geom.shapes.combine import Moved
+from implicit_geom.shapes.errors import ShapeError
+from implicit_geom.shapes.planar import Disc, Polygon, Rectangle
+from implicit_geom.shapes.polyhedra import Polyhedron
+from implicit_geom.shapes.shape import Shape
+from implicit_geom.shapes.spatial import Box, Sphere
 
 HALFSPACE, POLYTOPE, ROUND, OTHER = 0, 1, 2, 3
 

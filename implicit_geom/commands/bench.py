@@ -15,6 +15,6 @@ def add(commands: Any, debug: argparse.ArgumentParser) -> None:
 
 
 def main(chosen: argparse.Namespace) -> int:
-    from experiments import benchmarks
+    from implicit_geom.experiments import benchmarks
 
     return execute(chosen, benchmarks.REGISTRY, "benchmark")

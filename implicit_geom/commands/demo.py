@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-import shapes
+from implicit_geom import shapes
 from implicit_geom.scene import Scene
 from implicit_geom.simulate import simulate
 from implicit_geom.trajectory import Trajectory

@@ -17,7 +17,7 @@ def add(commands: Any, debug: argparse.ArgumentParser) -> None:
 
 
 def main(chosen: argparse.Namespace) -> int:
-    import experiments
+    from implicit_geom import experiments
 
     return execute(chosen, experiments.REGISTRY, "experiment")
 
@@ -34,7 +34,7 @@ def add_selection(p: argparse.ArgumentParser, folder: str) -> None:
 
 def execute(chosen: argparse.Namespace, registry: dict[str, Any], what: str) -> int:
     """List or run the chosen entries of a registry; 1 if any check failed."""
-    from experiments.runner import reproduce
+    from implicit_geom.experiments.runner import reproduce
 
     if chosen.list or not chosen.names:
         for name, module in registry.items():

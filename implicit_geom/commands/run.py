@@ -14,11 +14,11 @@ from implicit_geom.replay import replay
 from implicit_geom.replay_file import check_output as check_record
 from implicit_geom.scene import Scene
 from implicit_geom.scenefile import read_scene
+from implicit_geom.shapes.words import shown
 from implicit_geom.simulate import simulate
 from implicit_geom.switches import Stepper
 from implicit_geom.trajectory import Trajectory
 from implicit_geom.writing import check_input_kept
-from shapes.words import shown
 
 
 def add(commands: Any, debug: argparse.ArgumentParser) -> None:

@@ -21,9 +21,9 @@ from implicit_geom.errors import SceneError
 from implicit_geom.interrupts import status
 from implicit_geom.options import hint
 from implicit_geom.scenefile import SIMULATION, read_scene
+from implicit_geom.shapes.errors import ShapeError
+from implicit_geom.shapes.words import shown
 from implicit_geom.textfile import read_toml
-from shapes.errors import ShapeError
-from shapes.words import shown
 
 KEYS = ("scene", "summary", "simulation", "values")
 

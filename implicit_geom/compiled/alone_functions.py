@@ -44,8 +44,8 @@ from implicit_geom.kernel import KINDS, PairKernel
 from implicit_geom.model import Model
 from implicit_geom.pair import cross
 from implicit_geom.reasons import Left
+from implicit_geom.shapes.lazy import cached_property
 from implicit_geom.stages import Equations, equations
-from shapes.lazy import cached_property
 
 FASTEST = 1e100  # m/s: beyond it squares of squares overflow
 SUMMARY = (

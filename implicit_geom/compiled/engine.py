@@ -24,9 +24,9 @@ from implicit_geom.energy import EnergyScale
 from implicit_geom.model import Model, State
 from implicit_geom.options import SimulationOptions
 from implicit_geom.pair import flat
+from implicit_geom.shapes.forks import building, paused
+from implicit_geom.shapes.lazy import cached_property
 from implicit_geom.steppers.rattle import PARTS as LENGTHS
-from shapes.forks import building, paused
-from shapes.lazy import cached_property
 
 ALIGNMENT = 64  # bytes
 History = tuple[float, np.ndarray]  # how many of the last solutions are of use, (PAST, unknowns)

@@ -15,7 +15,7 @@ from implicit_geom.compiled.tables import Group
 from implicit_geom.contact_group import WarmStart
 from implicit_geom.model import Model
 from implicit_geom.pairs import Pair
-from shapes.lazy import cached_property
+from implicit_geom.shapes.lazy import cached_property
 
 if TYPE_CHECKING:
     from implicit_geom.compiled.engine import Engine

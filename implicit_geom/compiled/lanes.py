@@ -18,8 +18,8 @@ from implicit_geom.compiled.engine import Engine, aligned
 from implicit_geom.compiled.runner import suits
 from implicit_geom.model import State
 from implicit_geom.options import SimulationOptions
+from implicit_geom.shapes.forks import paused
 from implicit_geom.solves import PARTS
-from shapes.forks import paused
 
 LANES = 8  # scenes an engine holds
 CHUNK = 256  # steps of one call

@@ -22,7 +22,7 @@ from implicit_geom.building import Kept
 from implicit_geom.compiled import disk
 from implicit_geom.compiled.disk import FOLDER as FOLDER
 from implicit_geom.compiled.disk import folder as folder
-from shapes.forks import BUILDING
+from implicit_geom.shapes.forks import BUILDING
 
 LEVEL = 2  # of optimisation
 MOST = 96  # codes that a process keeps: about 1.3 MB each
@@ -111,7 +111,7 @@ def _machine() -> llvm.TargetMachine:
 def _made_from() -> str:
     """The sources of this package and the versions of everything else that decides the code."""
     import implicit_geom
-    import shapes
+    from implicit_geom import shapes
 
     digest = hashlib.sha256()
     for package in (implicit_geom, shapes):

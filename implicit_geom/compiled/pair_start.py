@@ -15,7 +15,7 @@ from implicit_geom.kernel import PairKernel
 from implicit_geom.pair import PairKind, point_velocity, tangents
 from implicit_geom.problem import GAP_ROUNDING
 from implicit_geom.rattle_problem import LAG, TOUCH
-from shapes.lazy import cached_property
+from implicit_geom.shapes.lazy import cached_property
 
 
 @dataclass(frozen=True)

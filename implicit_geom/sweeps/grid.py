@@ -18,11 +18,11 @@ from implicit_geom.errors import SceneError
 from implicit_geom.options import SimulationOptions, hint
 from implicit_geom.scene import Scene
 from implicit_geom.scenefile import SIMULATION, read_scene
+from implicit_geom.shapes.errors import ShapeError
+from implicit_geom.shapes.words import shown
 from implicit_geom.switches import Stepper
 from implicit_geom.textfile import MOST_NAMES
 from implicit_geom.values import placed, template
-from shapes.errors import ShapeError
-from shapes.words import shown
 
 SPAN = ("start", "stop", "count")
 # a row is written when its run ends and all are kept: at a second a run this is a day on one processor

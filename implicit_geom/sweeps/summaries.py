@@ -14,8 +14,8 @@ from implicit_geom.choices import name_of
 from implicit_geom.errors import SceneError
 from implicit_geom.options import hint
 from implicit_geom.scene import Scene
+from implicit_geom.shapes.words import shown
 from implicit_geom.trajectory import Trajectory
-from shapes.words import shown
 
 
 def distance_travelled(run: Trajectory) -> float:

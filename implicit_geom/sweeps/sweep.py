@@ -16,13 +16,13 @@ from implicit_geom.options import hint
 from implicit_geom.progress import Progress, reporting
 from implicit_geom.scene import Scene
 from implicit_geom.scenefile import SIMULATION, scene_of, to_dict
+from implicit_geom.shapes.calls import checked_call
+from implicit_geom.shapes.words import shown
 from implicit_geom.sweeps.grid import Point, grid
 from implicit_geom.sweeps.rows import Row, Rows, Table, as_table, read, replace
 from implicit_geom.sweeps.summaries import columns, read_summary
 from implicit_geom.sweeps.workers import check_processes, results
 from implicit_geom.version import __version__
-from shapes.calls import checked_call
-from shapes.words import shown
 
 CSV, RECORD = "sweep.csv", "sweep.json"
 ENGINES = ("local",)

@@ -8,11 +8,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-import experiments
-from experiments import benchmarks
-from experiments.check import Check, at_least, at_most
-from experiments.runner import read_csv, write_csv
+from implicit_geom import experiments
 from implicit_geom.commands import demo
+from implicit_geom.experiments import benchmarks
+from implicit_geom.experiments.check import Check, at_least, at_most
+from implicit_geom.experiments.runner import read_csv, write_csv
 from implicit_geom.figures import blank
 
 

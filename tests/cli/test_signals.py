@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from experiments.fuzz.kills import running
 from implicit_geom import Sweep, Trajectory
+from implicit_geom.experiments.fuzz.kills import running
 from implicit_geom.interrupts import HELD, Interrupted, listening
 
 ROOT = str(Path(__file__).resolve().parents[2])

@@ -5,14 +5,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-import experiments
-from experiments import ellipsoid_rolling
-from experiments.benchmarks import agreement
-from experiments.benchmarks.agreement import LEFT_OUT, STEADY, UNSTEADY, compared, names
-from experiments.check import at_most
-from implicit_geom import simulate
+from implicit_geom import experiments, simulate
 from implicit_geom.compiled import available
 from implicit_geom.compiled.runner import Runner
+from implicit_geom.experiments import ellipsoid_rolling
+from implicit_geom.experiments.benchmarks import agreement
+from implicit_geom.experiments.benchmarks.agreement import LEFT_OUT, STEADY, UNSTEADY, compared, names
+from implicit_geom.experiments.check import at_most
 
 pytestmark = pytest.mark.skipif(not available(), reason="compiled code is not at hand")
 AGAIN = "work-precision"  # left out because its runs are those of others

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from experiments import peers
-from experiments.benchmarks import batch, precision, scale, step, timing
-from experiments.benchmarks.precision import time_for
-from experiments.benchmarks.timing import Contender, in_pieces, in_turns
-from experiments.peers import MODULES
+from implicit_geom.experiments import peers
+from implicit_geom.experiments.benchmarks import batch, precision, scale, step, timing
+from implicit_geom.experiments.benchmarks.precision import time_for
+from implicit_geom.experiments.benchmarks.timing import Contender, in_pieces, in_turns
+from implicit_geom.experiments.peers import MODULES
 
 
 def test_least_time_is_the_sum_of_the_least_pieces() -> None:

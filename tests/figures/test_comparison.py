@@ -5,14 +5,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-import shapes
-from experiments.approach import approach_velocity, lowest_point
-from experiments.comparison import ledger_checks, rows_at, turn_between
-from experiments.disc_on_edge import RADIUS, period, steady_states
-from experiments.rattleback import last_zero
-from experiments.references import reference
-from experiments.sliding_ball_reference import CASES, exact_states, sliding
-from implicit_geom import Scene, rotation, simulate
+from implicit_geom import Scene, rotation, shapes, simulate
+from implicit_geom.experiments.approach import approach_velocity, lowest_point
+from implicit_geom.experiments.comparison import ledger_checks, rows_at, turn_between
+from implicit_geom.experiments.disc_on_edge import RADIUS, period, steady_states
+from implicit_geom.experiments.rattleback import last_zero
+from implicit_geom.experiments.references import reference
+from implicit_geom.experiments.sliding_ball_reference import CASES, exact_states, sliding
 from implicit_geom.steppers.solve import VELOCITY
 
 

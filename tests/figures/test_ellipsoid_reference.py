@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from experiments.ellipsoid_reference import Bodies, ContactFrame, integrate, rotation
+from implicit_geom.experiments.ellipsoid_reference import Bodies, ContactFrame, integrate, rotation
 
 GRAVITY = np.array([0.0, 0.0, -9.81])
 # ellipsoid (0.5, 0.4, 0.3), 1 kg, rolling without slip on a plane from rest, after 1 s

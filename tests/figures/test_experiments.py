@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import experiments
-from experiments import benchmarks
-from experiments.runner import reproduce
+from implicit_geom import experiments
+from implicit_geom.experiments import benchmarks
+from implicit_geom.experiments.runner import reproduce
 
 
 @pytest.mark.parametrize("name", list(experiments.REGISTRY))

@@ -5,12 +5,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import shapes
-from experiments import ellipsoid_rolling, peers, rattleback, work_precision
-from experiments.peers import MODULES, PACKAGES, SOURCES, RollingBody, energy, installed, peer, siconos_peer
-from experiments.references import reference
-from experiments.work_precision_report import OURS
-from implicit_geom import Scene
+from implicit_geom import Scene, shapes
+from implicit_geom.experiments import ellipsoid_rolling, peers, rattleback, work_precision
+from implicit_geom.experiments.peers import (
+    MODULES,
+    PACKAGES,
+    SOURCES,
+    RollingBody,
+    energy,
+    installed,
+    peer,
+    siconos_peer,
+)
+from implicit_geom.experiments.references import reference
+from implicit_geom.experiments.work_precision_report import OURS
 
 REFERENCES = {
     "ellipsoid-rolling": lambda: reference("ellipsoid_rolling")["states"],

@@ -3,11 +3,10 @@
 import numpy as np
 import pytest
 
-import shapes
-from experiments import ellipsoid_rolling
-from experiments.peers import SOURCES, PeerRun, RollingBody, energy, installed, siconos_peer
-from experiments.peers.siconos_peer import Setting
-from implicit_geom import Scene
+from implicit_geom import Scene, shapes
+from implicit_geom.experiments import ellipsoid_rolling
+from implicit_geom.experiments.peers import SOURCES, PeerRun, RollingBody, energy, installed, siconos_peer
+from implicit_geom.experiments.peers.siconos_peer import Setting
 
 needed = pytest.mark.skipif(
     "siconos" not in installed(), reason=f"siconos is not installed ({SOURCES['siconos']})"

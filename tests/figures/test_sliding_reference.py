@@ -8,12 +8,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import shapes
-from experiments.ellipsoid_reference import rotation
-from experiments.euler_disc import steady_rolling
-from experiments.regression import order
-from experiments.sliding_reference import Body, Friction, Motion, ellipsoid, integrate, lowest, rim, touching
-from implicit_geom import Scene, simulate
+from implicit_geom import Scene, shapes, simulate
+from implicit_geom.experiments.ellipsoid_reference import rotation
+from implicit_geom.experiments.euler_disc import steady_rolling
+from implicit_geom.experiments.regression import order
+from implicit_geom.experiments.sliding_reference import (
+    Body,
+    Friction,
+    Motion,
+    ellipsoid,
+    integrate,
+    lowest,
+    rim,
+    touching,
+)
 
 REFERENCES = Path(__file__).parents[1] / "references"
 TURN = np.array([0.8, 0.3, -0.2, 0.4]) / np.linalg.norm([0.8, 0.3, -0.2, 0.4])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from experiments.fuzz.formulas import Case, cases, check
+from implicit_geom.experiments.fuzz.formulas import Case, cases, check
 
 
 def test_random_formulas_are_clean() -> None:
@@ -38,7 +38,7 @@ def test_what_was_not_clean_once(text: str) -> None:
 
 def test_sharp_and_kinked_bodies_keep_their_mass_properties() -> None:
     """The limit on arithmetic is beyond what convex bodies with edges and high powers need."""
-    import shapes
+    from implicit_geom import shapes
 
     volumes = {
         "x**2 + y**40 + 1000*z**2 - 1": 0.19384562469846048,

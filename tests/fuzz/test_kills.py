@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from experiments.fuzz.kills import SIGNALS, WORKS, cases, check
+from implicit_geom.experiments.fuzz.kills import SIGNALS, WORKS, cases, check
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="processes are seen in /proc")
 

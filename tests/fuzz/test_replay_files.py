@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from experiments.fuzz import replay_files
+from implicit_geom.experiments.fuzz import replay_files
 
 
 def test_no_damaged_replay_file_is_accepted() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from experiments.fuzz import saved_runs
+from implicit_geom.experiments.fuzz import saved_runs
 
 
 def test_no_damaged_run_is_accepted() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from experiments.fuzz.scene_files import PLANE, SCENE, SWEEP, TEXT, Case, cases, check
+from implicit_geom.experiments.fuzz.scene_files import PLANE, SCENE, SWEEP, TEXT, Case, cases, check
 from implicit_geom.scenefile import read_scene
 
 
@@ -22,7 +22,7 @@ def test_the_files_that_are_mutated_are_good(tmp_path) -> None:
 
 def test_a_case_that_is_not_clean_is_found(monkeypatch) -> None:
     """The judge sees other errors and messages that are no line."""
-    from experiments.fuzz import judge
+    from implicit_geom.experiments.fuzz import judge
 
     assert judge.verdict(lambda: None) == ""
     assert "raw KeyError" in judge.verdict(lambda: {}["a"])

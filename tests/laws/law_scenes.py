@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-import shapes
-from implicit_geom import Scene, Trajectory
+from implicit_geom import Scene, Trajectory, shapes
 from implicit_geom.energy import EnergyScale
 from implicit_geom.model import Model, State
 

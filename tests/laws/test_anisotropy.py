@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from law_scenes import STEPPERS, TWO, measured_order, turned
 
-import shapes
-from implicit_geom import Scene, Trajectory, simulate
+from implicit_geom import Scene, Trajectory, shapes, simulate
 
 STIFF = (1e9, 1e9, 1e9)  # an inertia that keeps a slider from turning
 

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 from law_scenes import RATTLE, STEPPERS, assert_lawful
 
-import shapes
-from implicit_geom import Scene, Trajectory, simulate
+from implicit_geom import Scene, Trajectory, shapes, simulate
 from implicit_geom.rotation import matrix
-from shapes.shape import Shape
+from implicit_geom.shapes.shape import Shape
 
 ROD = shapes.ellipsoid(0.05, 0.05, 1.0)
 BLADE = shapes.ellipsoid(0.05, 0.3, 1.0)

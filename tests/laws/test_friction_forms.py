@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from law_scenes import TWO, on_ground, turned
 
-import shapes
-from implicit_geom import Scene, simulate
+from implicit_geom import Scene, shapes, simulate
 
 
 def sliding_box() -> Scene:

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from law_scenes import G, on_ground
 
-import shapes
-from implicit_geom import Scene, Trajectory, simulate
+from implicit_geom import Scene, Trajectory, shapes, simulate
 from implicit_geom.rotation import unit
 
 THIN, SHORT = 0.05, 20  # a 1:1:20 ellipsoid of 1 m

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from law_scenes import STEPPERS, TWO, G, assert_lawful, on_ground
 
-import shapes
-from implicit_geom import Scene, Trajectory, simulate
+from implicit_geom import Scene, Trajectory, shapes, simulate
 
 
 def off_a_ball(h: float, stepper: str) -> Trajectory:

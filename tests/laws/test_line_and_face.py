@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from law_scenes import assert_at_rest, on_ground, turned
 
-import shapes
-from implicit_geom import Scene, Trajectory, simulate
+from implicit_geom import Scene, Trajectory, shapes, simulate
 from implicit_geom.rotation import turning
 from implicit_geom.steppers.solve import POSITION
 

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from law_scenes import RATTLE, STEPPERS, TWO, measured_order, reference, turned
 
-import shapes
-from implicit_geom import Scene, Trajectory, simulate
+from implicit_geom import Scene, Trajectory, shapes, simulate
 from implicit_geom.rotation import matrix
 
 PAIRS: dict[str, tuple[Any, Any]] = {

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from law_scenes import TWO, G, assert_at_rest, assert_lawful, on_ground, turned
 
-import shapes
-from implicit_geom import Scene, simulate
+from implicit_geom import Scene, shapes, simulate
 from implicit_geom.rotation import matrix, unit
 
 HALF_EGG = shapes.intersection(shapes.ellipsoid(0.3, 0.25, 0.2), shapes.halfspace((0, 0, 1)))

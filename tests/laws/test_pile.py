@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 from law_scenes import assert_lawful
 
-import shapes
-from implicit_geom import Scene, Trajectory, simulate
+from implicit_geom import Scene, Trajectory, shapes, simulate
 from implicit_geom.rotation import unit
 
 

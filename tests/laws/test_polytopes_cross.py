@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import shapes
-from implicit_geom import Scene, StepFailed, Stepper, Trajectory, distance, simulate
+from implicit_geom import Scene, StepFailed, Stepper, Trajectory, distance, shapes, simulate
 
 
 def plate_and_bar(h: float) -> Scene:

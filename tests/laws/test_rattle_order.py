@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 from law_scenes import G, measured_order, on_ground, turned
 
-import shapes
-from implicit_geom import Scene, Trajectory, distance, simulate
+from implicit_geom import Scene, Trajectory, distance, shapes, simulate
 from implicit_geom.rotation import matrix
 
 REFERENCES = Path(__file__).parents[2] / "experiments" / "references"

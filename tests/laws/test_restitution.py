@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from law_scenes import G, on_ground, turned
 
-import shapes
-from implicit_geom import Scene, Trajectory, simulate
+from implicit_geom import Scene, Trajectory, shapes, simulate
 
 STEPPERS = ("implicit-euler", "implicit-rattle", "implicit-rattle-4")
 

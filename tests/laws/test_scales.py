@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from law_scenes import STEPPERS, TWO, G, assert_lawful, on_ground, turned
 
-import shapes
-from implicit_geom import Scene, Trajectory, simulate
+from implicit_geom import Scene, Trajectory, shapes, simulate
 
 
 @pytest.mark.parametrize("stepper", TWO)

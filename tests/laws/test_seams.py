@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from law_scenes import TWO, G
 
-import shapes
-from implicit_geom import Scene, simulate
+from implicit_geom import Scene, shapes, simulate
 
 SPEED, MU, LENGTH = 2.0, 0.1, 0.4
 

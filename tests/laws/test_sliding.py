@@ -18,8 +18,7 @@ from law_scenes import (
     reference,
 )
 
-import shapes
-from implicit_geom import Scene, Trajectory, simulate
+from implicit_geom import Scene, Trajectory, shapes, simulate
 
 BOXES = {c["name"]: c for c in reference("box_and_cylinder")["box_sliding"]}
 CYLINDER = reference("box_and_cylinder")["cylinder_incline"]

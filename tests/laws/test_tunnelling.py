@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from law_scenes import STEPPERS, TWO, assert_lawful
 
-import shapes
-from implicit_geom import Scene, Trajectory, distance, simulate
+from implicit_geom import Scene, Trajectory, distance, shapes, simulate
 
 
 def assert_apart(run: Trajectory) -> None:

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from law_scenes import STEPPERS, TWO, G, on_ground
 
-import shapes
-from implicit_geom import Scene, distance, simulate
+from implicit_geom import Scene, distance, shapes, simulate
 from implicit_geom.certificate import NAMES
 from implicit_geom.rotation import unit
 

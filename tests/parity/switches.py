@@ -2,8 +2,7 @@
 
 from itertools import product
 
-import shapes
-from implicit_geom import Scene, Stepper
+from implicit_geom import Scene, Stepper, shapes
 
 SWITCHES = list(
     product(("implicit", "faceted"), ("end", "linearised"), ("end", "start"), ("ellipsoid", "pyramid"))

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from switches import NAMES, SWITCHES, ellipse, ellipsoid, stepper
 
-import shapes
-from implicit_geom import Scene, Stepper, Trajectory, simulate
+from implicit_geom import Scene, Stepper, Trajectory, shapes, simulate
 from implicit_geom.approximate.stepper import ApproximateStepper
 from implicit_geom.model import Model
 from implicit_geom.steppers.euler import EulerStepper

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-import shapes
+from implicit_geom import shapes
 from implicit_geom.rotation import unit
 
 SPATIAL = [

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from shape_tables import BOUNDED, CUT, QUATERNION, UNBOUNDED, directions, name
 
-import shapes
+from implicit_geom import shapes
 from implicit_geom.rotation import unit
-from shapes.boundary import farthest
-from shapes.facets import rays_of
+from implicit_geom.shapes.boundary import farthest
+from implicit_geom.shapes.facets import rays_of
 
 
 @pytest.mark.parametrize("shape", BOUNDED, ids=name)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from shape_tables import BOUNDED, UNBOUNDED, name
 
-import shapes
+from implicit_geom import shapes
 
 CONSTRUCTORS = {
     "sphere": (shapes.sphere, {"r": 1}),

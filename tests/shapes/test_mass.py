@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from shape_tables import CLOSED_FORM, name
 
-import shapes
+from implicit_geom import shapes
 from implicit_geom.rotation import unit
-from shapes.mass import moments
-from shapes.rays import Rays
+from implicit_geom.shapes.mass import moments
+from implicit_geom.shapes.rays import Rays
 
 HALF = shapes.halfspace((0, 0, 1))
 EQUAL = {

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from shape_tables import BOUNDED, name
 
-import shapes
-from shapes.mesh import surface_mesh
+from implicit_geom import shapes
+from implicit_geom.shapes.mesh import surface_mesh
 
 
 def enclosed(vertices: Any, cells: Any) -> float:

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-import shapes
-from shapes.parse import numeric, parse
+from implicit_geom import shapes
+from implicit_geom.shapes.parse import numeric, parse
 
 HOSTILE = [
     "__import__('os').system('x')",

@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-import shapes
+from implicit_geom import shapes
 from implicit_geom.rotation import unit
-from shapes import ShapeError
+from implicit_geom.shapes import ShapeError
 
 
 def block(lower: tuple[float, ...], upper: tuple[float, ...]) -> Any:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-import shapes
-from experiments.piles import pile as heap
-from implicit_geom import Scene, simulate
+from implicit_geom import Scene, shapes, simulate
+from implicit_geom.experiments.piles import pile as heap
 from implicit_geom.model import Model, State
 from implicit_geom.problem import StepProblem
 from implicit_geom.rotation import unit

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from heaps import prepared
 
-import shapes
-from implicit_geom import Scene, simulate
+from implicit_geom import Scene, shapes, simulate
 from implicit_geom.islands import Islands, solve_apart
 from implicit_geom.newton import NewtonOptions
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from experiments.piles import STEP, pile
 from implicit_geom import lcp
 from implicit_geom.approximate.anitescu_hart import Subproblem, solve
 from implicit_geom.approximate.relaxation import SMALL, SOLVERS, Program
 from implicit_geom.approximate.relaxed_step import first_subproblem
+from implicit_geom.experiments.piles import STEP, pile
 from implicit_geom.model import Model
 
 

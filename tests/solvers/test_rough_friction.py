@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from heaps import heap, prepared
 
-from experiments.benchmarks.scale import box
 from implicit_geom import Trajectory, simulate
 from implicit_geom.condensed import Blocks
+from implicit_geom.experiments.benchmarks.scale import box
 
 ROUGH = 1e-3
 

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-import shapes
-from implicit_geom import Scene
+from implicit_geom import Scene, shapes
 from implicit_geom.rotation import unit
 
 EULER, RATTLE, RATTLE_4 = "implicit-euler", "implicit-rattle", "implicit-rattle-4"

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-import shapes
-from implicit_geom import Scene
+from implicit_geom import Scene, shapes
 from implicit_geom.rotation import unit
 
 sys.path.insert(0, str(Path(__file__).parent))

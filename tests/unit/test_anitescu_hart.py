@@ -7,9 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import shapes
-from experiments.piles import pile
-from implicit_geom import Scene, SceneError, StepFailed, Stepper, Trajectory, simulate
+from implicit_geom import Scene, SceneError, StepFailed, Stepper, Trajectory, shapes, simulate
+from implicit_geom.experiments.piles import pile
 
 
 def egg(mu: float) -> Scene:

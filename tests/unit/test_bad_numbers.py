@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-import shapes
-from implicit_geom import Scene, SceneError, ShapeError, distance, simulate, simulate_batch, sweep
+from implicit_geom import Scene, SceneError, ShapeError, distance, shapes, simulate, simulate_batch, sweep
 
 MASKED = np.ma.array([1.0, 2.0, 3.0], mask=[False, True, False])
 NO_NUMBERS: list[Any] = [

@@ -10,15 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-import shapes
-from experiments.benchmarks.threads import KINDS, row_bits, tumbling
-from implicit_geom import Scene, SceneError, simulate
+from implicit_geom import Scene, SceneError, shapes, simulate
 from implicit_geom.batch import Batch, simulate_batch
 from implicit_geom.compiled import SWITCH, lanes
+from implicit_geom.experiments.benchmarks.threads import KINDS, row_bits, tumbling
 from implicit_geom.options import IMPLICIT
 from implicit_geom.rotation import unit
+from implicit_geom.shapes import ShapeError
 from implicit_geom.values import variants
-from shapes import ShapeError
 
 PARTS = ("position", "orientation", "velocity", "angular_velocity")
 BOUND = 1e-12  # a step

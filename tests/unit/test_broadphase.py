@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-import shapes
-from implicit_geom import Scene, broadphase, simulate
+from implicit_geom import Scene, broadphase, shapes, simulate
 from implicit_geom.broadphase import BroadPhase
 from implicit_geom.distance import closest
 from implicit_geom.errors import SceneError

@@ -162,7 +162,7 @@ import os, pwd
 def gone(uid):
     raise KeyError(uid)
 pwd.getpwuid = gone  # what a user without an entry gets
-import shapes
+from implicit_geom import shapes
 from implicit_geom import Scene, simulate
 from implicit_geom.compiled import disk
 scene = Scene(gravity=(0, 0, -9.81))
@@ -203,7 +203,7 @@ def test_without_users_files_are_read_as_they_are(folder: Path, monkeypatch: pyt
 
 
 SWEPT = """
-import shapes
+from implicit_geom import shapes
 from implicit_geom import Scene, sweep
 if __name__ == "__main__":
     scene = Scene(gravity=(0, 0, -9.81))

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-import shapes
 from implicit_geom import (
     Scene,
     SceneError,
@@ -17,12 +16,13 @@ from implicit_geom import (
     Stepper,
     advise,
     distance,
+    shapes,
     simulate,
     simulate_batch,
     sweep,
 )
 from implicit_geom.cli import main
-from shapes.words import LONGEST_LINE, hint, one_line, shown
+from implicit_geom.shapes.words import LONGEST_LINE, hint, one_line, shown
 
 BALL = shapes.sphere(1.0)
 POSE = ((0, 0, 0), (1, 0, 0, 0))

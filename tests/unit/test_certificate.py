@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-import shapes
-from implicit_geom import Scene
+from implicit_geom import Scene, shapes
 from implicit_geom.certificate import geometry_residual, step_residuals
 from implicit_geom.model import Model
 from implicit_geom.steppers.euler import EulerStepper

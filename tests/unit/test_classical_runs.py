@@ -5,8 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import shapes
-from implicit_geom import Scene, SceneError, StepFailed, Stepper, Trajectory, simulate, simulate_batch
+from implicit_geom import Scene, SceneError, StepFailed, Stepper, Trajectory, shapes, simulate, simulate_batch
 from implicit_geom.approximate import hulls, pyramid
 from implicit_geom.replay import replay
 from implicit_geom.rotation import unit

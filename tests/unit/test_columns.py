@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import shapes
-from implicit_geom import mapped
+from implicit_geom import mapped, shapes
 from implicit_geom.body import momentum_rows
 from implicit_geom.kernel import pair_kernel
 from implicit_geom.mapped import Mapped

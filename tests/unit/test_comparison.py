@@ -9,8 +9,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-import shapes
-from implicit_geom import Scene, SceneError, SimulationError, Stepper, Trajectory, advise, compare, simulate
+from implicit_geom import (
+    Scene,
+    SceneError,
+    SimulationError,
+    Stepper,
+    Trajectory,
+    advise,
+    compare,
+    shapes,
+    simulate,
+)
 from implicit_geom.advice import Advice, Trial
 from implicit_geom.reference_run import Reference, best_run
 from implicit_geom.steppers.euler import EulerStepper

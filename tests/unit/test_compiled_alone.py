@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from compiled_scenes import EULER, RATTLE, RATTLE_4, TILTED, Build, egg, on_ground, planar, two_eggs
 
-import shapes
+from implicit_geom import shapes
 from implicit_geom.compiled import available, prediction, small_systems, support_maps, turns
 from implicit_geom.model import Model
 from implicit_geom.rotation import exp_symbolic, tangent_inverse_symbolic
-from shapes.shape import Inequality, Shape
+from implicit_geom.shapes.shape import Inequality, Shape
 
 pytestmark = pytest.mark.skipif(not available(), reason="compiled code is not at hand")
 

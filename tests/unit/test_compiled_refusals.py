@@ -11,14 +11,13 @@ import numpy as np
 import pytest
 from compiled_scenes import EULER, RATTLE, RATTLE_4, Build, egg, on_ground
 
-import shapes
-from experiments.benchmarks.agreement import BOUND, compared
-from implicit_geom import Scene, Trajectory, simulate
+from implicit_geom import Scene, Trajectory, shapes, simulate
 from implicit_geom.compiled import SWITCH, available, blocks, runner
 from implicit_geom.compiled.engine import Engine
 from implicit_geom.compiled.pair_functions import PairFunctions
 from implicit_geom.contact_group import WarmStart
 from implicit_geom.distance import closest
+from implicit_geom.experiments.benchmarks.agreement import BOUND, compared
 from implicit_geom.model import Model
 from implicit_geom.options import SimulationOptions
 from implicit_geom.rotation import unit

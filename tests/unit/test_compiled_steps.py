@@ -26,11 +26,10 @@ from compiled_scenes import (
 )
 from test_restart import assert_identical
 
-import shapes
-from experiments import euler_disc
-from experiments.benchmarks.agreement import BOUND, compared
-from implicit_geom import Scene, Trajectory, simulate
+from implicit_geom import Scene, Trajectory, shapes, simulate
 from implicit_geom.compiled import SWITCH, available, runner
+from implicit_geom.experiments import euler_disc
+from implicit_geom.experiments.benchmarks.agreement import BOUND, compared
 from implicit_geom.options import IMPLICIT
 from implicit_geom.rotation import unit
 

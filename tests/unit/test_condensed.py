@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import shapes
-from implicit_geom import Scene, problem, simulate
+from implicit_geom import Scene, problem, shapes, simulate
 from implicit_geom.condensed import Blocks
 from implicit_geom.model import Model
 from implicit_geom.newton import _newton_step

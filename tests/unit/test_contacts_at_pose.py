@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-import shapes
-from implicit_geom import Scene, distance
+from implicit_geom import Scene, distance, shapes
 from implicit_geom.approximate.contacts import Contacts
 from implicit_geom.approximate.finder import Finder
 from implicit_geom.model import Model, State

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 import support_functions as sf
 
-import shapes
-from implicit_geom import SceneError, distance
+from implicit_geom import SceneError, distance, shapes
 from implicit_geom.rotation import matrix, planar, unit
 
 REFERENCES = Path(__file__).parents[1] / "references"

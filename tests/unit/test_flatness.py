@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-import shapes
-from implicit_geom import Scene, distance
+from implicit_geom import Scene, distance, shapes
 from implicit_geom.model import Model
 from implicit_geom.rattle_problem import PositionProblem
 from implicit_geom.rotation import exp, matrix, multiply

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 from scipy.linalg import expm
 
-import shapes
-from implicit_geom import Scene, Trajectory, distance, simulate
+from implicit_geom import Scene, Trajectory, distance, shapes, simulate
 from implicit_geom.body import angular_scaling, momentum_rows
 from implicit_geom.distance import closest
 from implicit_geom.model import Model
@@ -20,8 +19,8 @@ from implicit_geom.pair import flat
 from implicit_geom.problem import StepProblem
 from implicit_geom.rattle_problem import EndContact, PositionProblem, VelocityProblem
 from implicit_geom.rotation import matrix, unit
+from implicit_geom.shapes.shape import Inequality, Slab
 from implicit_geom.steppers.euler import EulerStepper
-from shapes.shape import Inequality, Slab
 
 FORMS = ("projection", "fritz-john", "implicit")
 SCHEMES: dict[str, type[StepProblem]] = {

@@ -8,8 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import shapes
-from implicit_geom import Scene, Trajectory, simulate
+from implicit_geom import Scene, Trajectory, shapes, simulate
 from implicit_geom.rotation import unit
 
 G = 9.81

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-import shapes
-from implicit_geom import Scene, Stepper, Trajectory, simulate
+from implicit_geom import Scene, Stepper, Trajectory, shapes, simulate
 from implicit_geom.approximate.stepper import ApproximateStepper
 from implicit_geom.errors import SceneError
 from implicit_geom.model import Model

@@ -8,8 +8,8 @@ from typing import Any
 import h5py
 import pytest
 
-from experiments.fuzz.saved_runs import without_hash
 from implicit_geom import SceneError, StepFailed, Trajectory, simulate
+from implicit_geom.experiments.fuzz.saved_runs import without_hash
 
 
 @pytest.fixture

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-import shapes
-from implicit_geom import Scene, batch, simulate_batch
+from implicit_geom import Scene, batch, shapes, simulate_batch
 from implicit_geom.advice import advise
 from implicit_geom.comparison import compare
 from implicit_geom.compiled import SWITCH

@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 from test_restart import assert_identical
 
-import shapes
-from implicit_geom import Scene, SceneError, StepFailed, Trajectory, read_scene, simulate
+from implicit_geom import Scene, SceneError, StepFailed, Trajectory, read_scene, shapes, simulate
 from implicit_geom.options import IMPLICIT
 from implicit_geom.solves import RESIDUALS
 from implicit_geom.steppers.rattle import RattleStepper
@@ -155,7 +154,7 @@ def test_scene_files_take_it(eggs: Scene) -> None:
 
 MEASURED = """
 import json, resource, sys
-import shapes
+from implicit_geom import shapes
 from implicit_geom import Scene, simulate
 scene = Scene()
 scene.add("ground", shapes.halfspace(normal=(0, 0, 1)), fixed=True)

@@ -9,10 +9,16 @@ import h5py
 import numpy as np
 import pytest
 
-import shapes
-from experiments.fuzz.hostile_hdf5 import ATTACKS, put
-from experiments.fuzz.saved_runs import attacked, content, index_of, originals, with_new_hash, without_hash
-from implicit_geom import Scene, SceneError, Trajectory, replay, run_content, simulate
+from implicit_geom import Scene, SceneError, Trajectory, replay, run_content, shapes, simulate
+from implicit_geom.experiments.fuzz.hostile_hdf5 import ATTACKS, put
+from implicit_geom.experiments.fuzz.saved_runs import (
+    attacked,
+    content,
+    index_of,
+    originals,
+    with_new_hash,
+    without_hash,
+)
 from implicit_geom.run_file import CHUNK, unseal
 from implicit_geom.solves import STEP
 

@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import shapes
-from implicit_geom import Scene, SceneError, ShapeError, read_scene, simulate
+from implicit_geom import Scene, SceneError, ShapeError, read_scene, shapes, simulate
 from implicit_geom.rotation import unit
 from implicit_geom.scenefile import to_dict
 

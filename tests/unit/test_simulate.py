@@ -8,8 +8,7 @@ import re
 import numpy as np
 import pytest
 
-import shapes
-from implicit_geom import Scene, SceneError, simulate
+from implicit_geom import Scene, SceneError, shapes, simulate
 from implicit_geom.options import IMPLICIT, SimulationOptions
 from implicit_geom.rotation import unit
 

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 from solve_loops import each_solve, loop_ledger, loop_residuals
 
-import shapes
-from implicit_geom import Scene, Trajectory, simulate
+from implicit_geom import Scene, Trajectory, shapes, simulate
 from implicit_geom.certificate import residuals, step_residuals
 from implicit_geom.ledger import entries, step_ledger
 from implicit_geom.model import Model

@@ -9,9 +9,8 @@ import h5py
 import numpy as np
 import pytest
 
-import shapes
-from experiments.fuzz.saved_runs import without_hash
-from implicit_geom import Scene, SceneError, Trajectory, simulate
+from implicit_geom import Scene, SceneError, Trajectory, shapes, simulate
+from implicit_geom.experiments.fuzz.saved_runs import without_hash
 from implicit_geom.options import IMPLICIT
 from implicit_geom.rotation import unit
 from implicit_geom.scenefile import to_dict

@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-import shapes
-from experiments.fuzz.saved_runs import without_hash
-from implicit_geom import Scene, SceneNotice, Trajectory, read_scene, simulate, simulate_batch
+from implicit_geom import Scene, SceneNotice, Trajectory, read_scene, shapes, simulate, simulate_batch
+from implicit_geom.experiments.fuzz.saved_runs import without_hash
 from implicit_geom.notices import NO_FRICTION
 from implicit_geom.scenefile import to_dict
 from implicit_geom.steppers.rattle import RattleStepper

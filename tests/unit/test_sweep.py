@@ -13,13 +13,12 @@ import numpy as np
 import pytest
 from sweep_quantities import height, refuse
 
-import shapes
-from implicit_geom import Scene, SceneError, Stepper, Sweep, simulate, sweep
+from implicit_geom import Scene, SceneError, Stepper, Sweep, shapes, simulate, sweep
+from implicit_geom.shapes import ShapeError
 from implicit_geom.steppers.rattle import RattleStepper
 from implicit_geom.steppers.solve import Attempt
 from implicit_geom.sweeps import workers
 from implicit_geom.sweeps.summaries import ALWAYS, BODY, NAMED
-from shapes import ShapeError
 
 OPTIONS: dict[str, Any] = {"duration": 0.1, "step": 0.01}
 HERE: dict[str, Any] = {**OPTIONS, "workers": 1}  # in this process
@@ -226,7 +225,7 @@ def test_a_script_without_a_guard_is_told_so_before_anything_is_written_again(tm
     """Its processes read it once more: their own sweeps are refused in one line that names the guard."""
     script = tmp_path / "bare.py"
     script.write_text(
-        "import shapes\n"
+        "from implicit_geom import shapes\n"
         "from implicit_geom import Scene, sweep\n"
         "scene = Scene(dim=2)\n"
         "scene.add('disc', shapes.disc(1.0), mass=1.0)\n"

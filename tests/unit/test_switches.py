@@ -5,8 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import shapes
-from implicit_geom import Scene, SceneError, Stepper, Trajectory, read_scene, simulate
+from implicit_geom import Scene, SceneError, Stepper, Trajectory, read_scene, shapes, simulate
 from implicit_geom.cli import main
 from implicit_geom.options import SimulationOptions
 

@@ -12,16 +12,15 @@ import casadi as ca
 import numpy as np
 import pytest
 
-import shapes
-from experiments.benchmarks.threads import COLD, in_fresh_process
-from implicit_geom import Scene, distance, simulate, simulate_batch
+from implicit_geom import Scene, distance, shapes, simulate, simulate_batch
 from implicit_geom.building import Kept, built_once
-from shapes.forks import BUILDING
+from implicit_geom.experiments.benchmarks.threads import COLD, in_fresh_process
+from implicit_geom.shapes.forks import BUILDING
 
 # a thread simulates shape after shape, for which it imports, builds and compiles; children do the same
 FORK = """
 import faulthandler, os, threading, time
-import shapes
+from implicit_geom import shapes
 from implicit_geom import Scene, simulate
 
 def go(shape):
@@ -68,7 +67,7 @@ def test_forks_beside_a_thread_that_simulates(tmp_path: Path) -> None:
 # batches and users' functions that fork themselves, beside forks of the main thread: none waits for ever
 BATCHES = """
 import faulthandler, os, threading, time
-import shapes
+from implicit_geom import shapes
 from implicit_geom import Scene, simulate, simulate_batch
 
 def scene():

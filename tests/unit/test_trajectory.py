@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import shapes
-from implicit_geom import Scene, SceneError, Trajectory, simulate
+from implicit_geom import Scene, SceneError, Trajectory, shapes, simulate
 from implicit_geom.options import IMPLICIT
 
 G = 9.81

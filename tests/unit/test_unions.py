@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-import shapes
-from implicit_geom import Scene, Trajectory, distance, simulate, simulate_batch
+from implicit_geom import Scene, Trajectory, distance, shapes, simulate, simulate_batch
 from implicit_geom.certificate import geometry_residual
 from implicit_geom.errors import SceneError
 from implicit_geom.model import Model
