@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from implicit_geom.approximate.anitescu_hart import solve
-from implicit_geom.approximate.relaxed_step import first_subproblem
+from implicit_geom.classical.anitescu_hart import solve
+from implicit_geom.classical.relaxed_step import first_subproblem
 from implicit_geom.experiments.check import Check, at_least, at_most
 from implicit_geom.experiments.figures import BLUE, ORANGE, PAGE, RED, label, panels, paper
 from implicit_geom.experiments.piles import (
@@ -28,7 +28,7 @@ from implicit_geom.experiments.piles import (
     summary,
     table_of,
 )
-from implicit_geom.model import Model
+from implicit_geom.model.model import Model
 
 TITLE = "AH02, Fig. 4: 136 discs, mu = 0.2, two seconds of LCP2"
 PARAMS: dict[str, Any] = {

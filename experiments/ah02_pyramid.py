@@ -11,14 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from implicit_geom import Scene, Stepper, lcp, shapes
-from implicit_geom.approximate.anitescu_hart import Subproblem, direct_problem, solve
-from implicit_geom.approximate.pyramid import Pyramids
-from implicit_geom.approximate.relaxed_step import first_subproblem
+from implicit_geom import Scene, Stepper, shapes
+from implicit_geom.classical.anitescu_hart import Subproblem, direct_problem, solve
+from implicit_geom.classical.pyramid import Pyramids
+from implicit_geom.classical.relaxed_step import first_subproblem
 from implicit_geom.experiments.check import Check, at_least, at_most
 from implicit_geom.experiments.figures import BLUE, GREEN, ORANGE, PAGE, PALETTE, label, panels, paper
 from implicit_geom.experiments.piles import table_of
-from implicit_geom.model import Model
+from implicit_geom.model.model import Model
+from implicit_geom.solvers import lcp
 
 TITLE = "AH02, section 3: two solutions of a hexagonal pyramid at rest whose average is none"
 PARAMS: dict[str, Any] = {"mu": (0.01, 0.1, 0.5), "step": 0.05, "parts": 20}

@@ -4,7 +4,7 @@ The residual error of LCP2 is its normal velocity error, the largest mu lambda o
 does not give the discs' inertia: `uniform` discs have m r^2 / 2, `light` ones m r^2 / 20, with which the
 paper's numbers come out (between its frictions, at 0.3, the error is as large as at 0.2). `implicit-euler`
 solves the step with the true gap and the exact friction law; its residual is that of
-`implicit_geom.certificate`. LCP0 is the same step with its gap linearised, by Lemke's method, whose pivots
+`check.certificate`. LCP0 is the same step with its gap linearised, by Lemke's method, whose pivots
 are what AH02 calls iterations. For large friction the pile may stay or move: both are solutions, so that
 speeds may differ by model. Models that do not solve the step are shown like others.
 """
@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from implicit_geom.approximate.anitescu_hart import Outcome, solve
-from implicit_geom.approximate.relaxed_step import first_subproblem
+from implicit_geom.classical.anitescu_hart import Outcome, solve
+from implicit_geom.classical.relaxed_step import first_subproblem
 from implicit_geom.experiments.check import Check, at_least, at_most
 from implicit_geom.experiments.figures import BLUE, GREY, ORANGE, PAGE, RED, label, panels, paper
 from implicit_geom.experiments.piles import STEP, UNIFORM, collapse, count, pile, table_of
-from implicit_geom.model import Model
+from implicit_geom.model.model import Model
 
 TITLE = "AH02, Table 1: first step of 210 discs, LCP0, LCP2 and the true frictional problem"
 PARAMS: dict[str, Any] = {

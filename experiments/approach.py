@@ -10,7 +10,7 @@ import numpy as np
 
 from implicit_geom import Trajectory, rotation
 from implicit_geom.experiments.check import Check, at_most
-from implicit_geom.steppers.solve import VELOCITY
+from implicit_geom.model.records import VELOCITY
 
 DEEPEST = 1e-10  # overlap, relative to the size of the smallest moving body
 FASTEST = 1e-9  # m/s, approach at a closed contact after a step of any form but "euler"

@@ -1,4 +1,4 @@
-"""The independent certificate of a whole run: `implicit_geom.certificate` over each of its solves."""
+"""The independent certificate of a whole run: `implicit_geom.check.certificate` over each of its solves."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from implicit_geom.certificate import geometry_residual, residuals
+from implicit_geom.check.certificate import geometry_residual, residuals
 from implicit_geom.experiments.check import Check, at_most
-from implicit_geom.model import Model
-from implicit_geom.steppers.solve import ContactRecord, Solve
-from implicit_geom.trajectory import Trajectory
+from implicit_geom.model.model import Model
+from implicit_geom.model.records import ContactRecord, Solve
+from implicit_geom.run.trajectory import Trajectory
 
 # residual: unit, and what every experiment must keep (speeds reach 10 m/s, sizes 10 m)
 BOUNDS = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from implicit_geom.experiments.check import Check, at_most
-from implicit_geom.trajectory import Trajectory
+from implicit_geom.run.trajectory import Trajectory
 
 # column of `run.steps`: unit, bound (speeds reach 10 m/s, sizes 10 m); `residual` is the solver's
 BOUNDS = {

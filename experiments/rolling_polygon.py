@@ -19,7 +19,7 @@ import numpy as np
 
 from implicit_geom import Stepper, shapes, simulate
 from implicit_geom.experiments.c07_disc import MASS, RADIUS, scene
-from implicit_geom.trajectory import Trajectory
+from implicit_geom.run.trajectory import Trajectory
 
 GRAVITY = 9.81
 REFERENCE = Path(__file__).parent / "references" / "rolling_polygon.json"

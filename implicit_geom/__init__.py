@@ -16,20 +16,20 @@ if (_beside / "pyproject.toml").is_file() and (_beside / "shapes" / "shape.py").
     __path__.append(str(_beside))
 
 from implicit_geom import shapes
-from implicit_geom.advice import Advice, advise
-from implicit_geom.attribution import Attribution, attribution
-from implicit_geom.batch import Batch, simulate_batch
-from implicit_geom.comparison import Comparison, compare
-from implicit_geom.distance import distance
-from implicit_geom.errors import SceneError, SceneNotice, SimulationError, StepFailed
-from implicit_geom.replay import replay
-from implicit_geom.scene import Scene
-from implicit_geom.scenefile import read_scene
+from implicit_geom.geometry.distance import distance
+from implicit_geom.interface.errors import SceneError, SceneNotice, SimulationError, StepFailed
+from implicit_geom.run.batch import Batch, simulate_batch
+from implicit_geom.run.simulate import simulate
+from implicit_geom.run.storage.replay import replay
+from implicit_geom.run.trajectory import Trajectory
+from implicit_geom.scene.scene import Scene
+from implicit_geom.scene.scene_file import read_scene
+from implicit_geom.scene.switches import Stepper
 from implicit_geom.shapes.errors import ShapeError
-from implicit_geom.simulate import simulate
-from implicit_geom.sweeps import Sweep, sweep
-from implicit_geom.switches import Stepper
-from implicit_geom.trajectory import Trajectory
+from implicit_geom.studies.advice import Advice, advise
+from implicit_geom.studies.attribution import Attribution, attribution
+from implicit_geom.studies.comparison import Comparison, compare
+from implicit_geom.studies.sweeps import Sweep, sweep
 from implicit_geom.version import __version__
 
 __all__ = [

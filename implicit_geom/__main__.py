@@ -2,7 +2,7 @@
 
 import sys
 
-from implicit_geom.cli import main
+from implicit_geom.commands.cli import main
 
 if __name__ == "__main__":
     sys.exit(main())

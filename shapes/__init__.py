@@ -6,10 +6,11 @@ arguments and raises ShapeError with the field, its value and what would be righ
 
 from typing import TYPE_CHECKING, Any
 
-from implicit_geom.shapes.calls import checked_call
+from implicit_geom.interface.arguments import checked_call
+from implicit_geom.interface.words import hint, shown
+from implicit_geom.process.threads import building
 from implicit_geom.shapes.combine import Intersection, Moved
 from implicit_geom.shapes.errors import ShapeCallError, ShapeError
-from implicit_geom.shapes.forks import building
 from implicit_geom.shapes.planar import (
     Disc,
     Ellipse,
@@ -33,10 +34,9 @@ from implicit_geom.shapes.spatial import (
     Superellipsoid,
 )
 from implicit_geom.shapes.union import Union
-from implicit_geom.shapes.words import hint, shown
 
 if TYPE_CHECKING:
-    from implicit_geom.shapes.text_surface import Surface
+    from implicit_geom.shapes.formula.surface import Surface
 
 __all__ = [
     "Box", "Capsule", "Cone", "Constraint", "Cylinder", "Disc", "Ellipse", "Ellipsoid", "Halfplane",
@@ -70,9 +70,7 @@ halfplane = Halfplane
 @checked_call(ShapeCallError, "surface", within=building)
 def surface(text: str, *, dim: int = 3, **parameters: float) -> "Surface":
     """{f <= 0} with f given as text in x, y, z (x, y for dim=2) and the parameters; f must be convex."""
-    from implicit_geom.shapes.text_surface import (
-        Surface,  # SymPy takes half a second to load; few scenes need it
-    )
+    from implicit_geom.shapes.formula.surface import Surface
 
     return Surface(text, dim=dim, **parameters)
 

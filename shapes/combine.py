@@ -8,12 +8,12 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from implicit_geom.interface.words import shown
+from implicit_geom.process.lazy import cached_property
 from implicit_geom.shapes.errors import ShapeError
-from implicit_geom.shapes.lazy import cached_property
-from implicit_geom.shapes.sampled import SampledShape
+from implicit_geom.shapes.sampled.sampled_shape import SampledShape
 from implicit_geom.shapes.shape import Constraint, Shape
 from implicit_geom.shapes.validate import finite, most_of, quaternion, vector
-from implicit_geom.shapes.words import shown
 
 MOST_MEMBERS = 500  # shapes of one intersection, located within two seconds
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from implicit_geom.shapes.words import one_line
+from implicit_geom.interface.words import one_line
 
 
 class OneLine(Exception):

@@ -12,8 +12,8 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from implicit_geom.process.lazy import cached_property
 from implicit_geom.shapes.errors import ShapeError
-from implicit_geom.shapes.lazy import cached_property
 from implicit_geom.shapes.shape import Constraint, Inequality, Shape, Slab
 from implicit_geom.shapes.spatial import (
     Halfspace,

@@ -8,9 +8,9 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from implicit_geom.process.lazy import cached_property
 from implicit_geom.shapes.errors import ShapeError
-from implicit_geom.shapes.lazy import cached_property
-from implicit_geom.shapes.mass import Moments, polytope_moments
+from implicit_geom.shapes.sampled.mass import Moments, polytope_moments
 from implicit_geom.shapes.shape import Constraint, Inequality, Shape
 from implicit_geom.shapes.validate import points_of
 

@@ -6,12 +6,12 @@ import inspect
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from implicit_geom.interface.words import hint, shown
 from implicit_geom.shapes import planar, polyhedra, spatial
 from implicit_geom.shapes.combine import Intersection
 from implicit_geom.shapes.errors import ShapeError
 from implicit_geom.shapes.shape import Shape
 from implicit_geom.shapes.union import Union
-from implicit_geom.shapes.words import hint, shown
 
 PRIMITIVES: dict[str, type[Shape]] = {
     c.kind: c
@@ -61,9 +61,7 @@ def _shape(data: Any, depth: int) -> Shape:
         raise ShapeError(f"shape: kind = {shown(kind)} is not known{hint(kind, KINDS)}")
     given = {k: v for k, v in data.items() if k != "kind"}
     if kind == "surface":
-        from implicit_geom.shapes.text_surface import (
-            Surface,  # SymPy takes half a second to load; few scenes need it
-        )
+        from implicit_geom.shapes.formula.surface import Surface
 
         _check_keys(kind, given, required=["text"], allowed=None)
         return Surface(given.pop("text"), **given)

@@ -25,10 +25,10 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from implicit_geom.shapes.calls import checked_call
+from implicit_geom.interface.arguments import checked_call
+from implicit_geom.process.lazy import cached_property
+from implicit_geom.process.threads import building
 from implicit_geom.shapes.errors import ShapeCallError, ShapeError
-from implicit_geom.shapes.forks import building
-from implicit_geom.shapes.lazy import cached_property
 
 
 @dataclass(frozen=True)
@@ -171,13 +171,13 @@ class Shape(ABC):
     @checked_call(ShapeCallError, "shape.faceted", within=building)
     def faceted(self, n: int) -> Shape:
         """The polygon (n sides) or polyhedron (n vertices) inscribed in this shape."""
-        from implicit_geom.shapes.facets import inscribed
+        from implicit_geom.shapes.sampled.facets import inscribed
 
         return inscribed(self, n)
 
     def mesh(self, resolution: int = 32) -> tuple[np.ndarray, np.ndarray]:
         """Vertices and triangles (segments in the plane) of the surface, for drawing."""
-        from implicit_geom.shapes.mesh import surface_mesh
+        from implicit_geom.shapes.sampled.mesh import surface_mesh
 
         return surface_mesh(self, resolution)
 

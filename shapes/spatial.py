@@ -9,11 +9,11 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from implicit_geom.interface.words import shown
 from implicit_geom.shapes.errors import ShapeError
 from implicit_geom.shapes.shape import Cone as ConeConstraint
 from implicit_geom.shapes.shape import Constraint, Inequality, Shape, Slab
 from implicit_geom.shapes.validate import direction, finite, positive
-from implicit_geom.shapes.words import shown
 
 TINY = 1e-30  # below any length squared that matters: keeps sqrt and powers differentiable at zero
 

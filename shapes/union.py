@@ -18,10 +18,10 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from implicit_geom.process.lazy import cached_property
 from implicit_geom.shapes.combine import Intersection, member
 from implicit_geom.shapes.errors import EmptyShape, ShapeError
-from implicit_geom.shapes.lazy import cached_property
-from implicit_geom.shapes.mass import Moments
+from implicit_geom.shapes.sampled.mass import Moments
 from implicit_geom.shapes.shape import Constraint, Shape
 from implicit_geom.shapes.validate import most_of
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from implicit_geom.shapes import numbers
+from implicit_geom.interface import numbers
+from implicit_geom.interface.words import shown
 from implicit_geom.shapes.errors import ShapeError
-from implicit_geom.shapes.words import shown
 
 MOST_POINTS = 10_000  # vertices of one shape, checked within a second
 QUATERNION = 0.1  # of a quaternion's length from one: typed with few digits, not another quantity

@@ -23,9 +23,9 @@ from implicit_geom.compiled.runner import Runner
 from implicit_geom.experiments.benchmarks.timing import uncompiled
 from implicit_geom.experiments.check import Check, at_least, at_most
 from implicit_geom.experiments.comparison import Table, columns
-from implicit_geom.model import Model, State
-from implicit_geom.simulate import _March
-from implicit_geom.solver_state import Memory, restore
+from implicit_geom.model.model import Model, State
+from implicit_geom.run.simulate import _March
+from implicit_geom.run.storage.solver_state import Memory, restore
 
 TITLE = "compiled steps against the steppers' own, step by step over the experiments"
 LARGE = "more than 160 unknowns: no step is compiled"

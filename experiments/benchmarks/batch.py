@@ -21,13 +21,13 @@ from typing import Any
 import numpy as np
 
 from implicit_geom import simulate
-from implicit_geom.batch import simulate_batch
 from implicit_geom.experiments import ellipsoid_rolling
 from implicit_geom.experiments.benchmarks.timing import Contender, conditions, in_turns, judged, remarks
 from implicit_geom.experiments.check import Check, at_least, at_most
 from implicit_geom.experiments.comparison import Table, columns
 from implicit_geom.experiments.figures import BLUE, ORANGE, PAGE, RED, label, panels, paper
 from implicit_geom.experiments.peers import RollingBody, installed, peer
+from implicit_geom.run.batch import simulate_batch
 
 TITLE = "256 ellipsoids at once: steps a second against MuJoCo's rollout, by threads"
 PARAMS: dict[str, Any] = {"scenes": 256, "steps": 500, "rounds": 10, "compared": 3, "timed": True}

@@ -15,7 +15,7 @@ import numpy as np
 
 from implicit_geom.experiments.benchmarks.robustness import in_processes
 from implicit_geom.experiments.check import Check, at_most
-from implicit_geom.progress import reporting
+from implicit_geom.interface.progress import reporting
 
 TITLE = "formulas, scene files, saved runs, replay files and kills at random: unclean outcomes"
 PARAMS: dict[str, Any] = {"cases": 10_000, "kills": 40, "seed": 1, "jobs": 2}

@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 
 from implicit_geom import Trajectory, simulate
-from implicit_geom.energy import EnergyScale
 from implicit_geom.experiments.approach import fastest_approach
 from implicit_geom.experiments.benchmarks.drops import KINDS, STEPS, drop
 from implicit_geom.experiments.benchmarks.robustness import in_processes
 from implicit_geom.experiments.check import Check, at_most
-from implicit_geom.model import Model, State
-from implicit_geom.progress import reporting
+from implicit_geom.interface.progress import reporting
+from implicit_geom.model.energy import EnergyScale
+from implicit_geom.model.model import Model, State
 
 TITLE = "random drops under implicit-rattle: guarded steps, gains of energy, penetration"
 PARAMS: dict[str, Any] = {"drops": 300, "jobs": 2, "stepper": "implicit-rattle"}

@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from implicit_geom.certificate import geometry_residual, step_residuals
+from implicit_geom.check.certificate import geometry_residual, step_residuals
 from implicit_geom.experiments.benchmarks.drops import KINDS, STEPS, Drop, drop
 from implicit_geom.experiments.check import Check, at_least, at_most
-from implicit_geom.model import Model
-from implicit_geom.progress import reporting
+from implicit_geom.interface.progress import reporting
+from implicit_geom.model.model import Model
+from implicit_geom.model.records import Solve
 from implicit_geom.steppers.euler import EulerStepper
-from implicit_geom.steppers.solve import Solve
-from implicit_geom.sweeps.workers import processes
+from implicit_geom.studies.sweeps.workers import processes
 
 TITLE = "random drops: unsolved steps, iterations, continuation and penetration by kind and step"
 PARAMS: dict[str, Any] = {"drops": 300, "jobs": 2}

@@ -2,7 +2,7 @@
 
 heap     210 discs of 3 m that touch in a triangle, h = 0.05 s: all contacts close at once and nothing is
          known of their impulses. The residual is the largest of the normal and the friction law, in m/s,
-         recomputed from the states and impulses by `implicit_geom.certificate`.
+         recomputed from the states and impulses by `implicit_geom.check.certificate`.
 growth   heaps of discs at rest, h = 0.01 s: median time of a step after the first ones.
 pour     ellipsoids that fall into a box, with `friction_tolerance=1e-2`: gaps and normal impulses are exact,
          the friction law holds to a hundredth of the speeds.

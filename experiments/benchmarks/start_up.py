@@ -25,11 +25,11 @@ from typing import Any
 import numpy as np
 
 from implicit_geom.compiled import SWITCH
-from implicit_geom.compiled.disk import FOLDER
 from implicit_geom.experiments.benchmarks.timing import conditions, judged, remarks
 from implicit_geom.experiments.check import Check, at_least, at_most
 from implicit_geom.experiments.comparison import Table, columns
 from implicit_geom.experiments.figures import BLUE, GREY, ORANGE, PAGE, label, panels, paper
+from implicit_geom.machine.disk import FOLDER
 
 TITLE = "start-up in fresh processes: import, first step with and without compiled code on disk, demo"
 PARAMS: dict[str, Any] = {"repeats": 5, "demo": True, "timed": True}
@@ -40,14 +40,14 @@ TOP = 10  # packages listed
 
 # what a process of its own does; the functions of STAGES are timed where they are called
 STAGES = {
-    "model": ("implicit_geom.simulate", "Model"),
-    "stepper": ("implicit_geom.simulate", "make_stepper"),
-    "overlap at the start": ("implicit_geom.simulate", "check_overlap"),
+    "model": ("implicit_geom.run.simulate", "Model"),
+    "stepper": ("implicit_geom.run.simulate", "make_stepper"),
+    "overlap at the start": ("implicit_geom.run.simulate", "check_overlap"),
     "equations to LLVM": ("implicit_geom.compiled.library", "_lowered"),
     "march to LLVM": ("implicit_geom.compiled.library", "emit_march"),
-    "LLVM to machine code": ("implicit_geom.compiled.objects", "_compile"),
-    "code loaded": ("implicit_geom.compiled.objects", "Code"),
-    "hash of the sources": ("implicit_geom.compiled.objects", "_made_from"),
+    "LLVM to machine code": ("implicit_geom.machine.object_cache", "_compile"),
+    "code loaded": ("implicit_geom.machine.object_cache", "Code"),
+    "hash of the sources": ("implicit_geom.machine.object_cache", "_made_from"),
 }
 PROGRAM = """
 import json, sys, time
@@ -118,7 +118,7 @@ def _python(folder: str, *arguments: str) -> subprocess.CompletedProcess[str]:
 def _demo() -> float:
     with tempfile.TemporaryDirectory() as folder:
         started = clock.perf_counter()
-        _python(folder, "-c", "import sys; from implicit_geom.cli import main; sys.exit(main(['demo']))")
+        _python(folder, "-m", "implicit_geom", "demo")
         assert (Path(folder) / "demo.png").exists()
         return clock.perf_counter() - started
 

@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 
 from implicit_geom import Scene, shapes, simulate, simulate_batch
-from implicit_geom.batch import Batch
 from implicit_geom.experiments.check import Check, at_most
-from implicit_geom.progress import reporting
-from implicit_geom.values import variants
+from implicit_geom.interface.progress import reporting
+from implicit_geom.run.batch import Batch
+from implicit_geom.scene.values import variants
 
 TITLE = "batches on 1, 2, 3 and 8 threads, and cold starts from eight threads: the same bits"
 PARAMS: dict[str, Any] = {"rows": 600, "duration": 1.0, "singly": 100, "processes": 20}
@@ -44,7 +44,9 @@ COLD = """
 import sys, threading
 import numpy as np
 from implicit_geom import shapes
-from implicit_geom import Scene, distance, simulate, simulate_batch
+from implicit_geom import Scene, simulate_batch
+from implicit_geom import distance
+from implicit_geom import simulate
 
 def scene(shape):
     s = Scene(gravity=(0, 0, -9.81))

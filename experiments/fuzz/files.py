@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 import implicit_geom
-from implicit_geom.errors import SceneError, SimulationError
+from implicit_geom.interface.errors import SceneError, SimulationError
 
 HANG = 2.0  # s of processor time for a file
 WAIT = 60.0  # s until a process that says nothing is given up

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from implicit_geom.errors import SceneError, SimulationError
+from implicit_geom.interface.errors import SceneError, SimulationError
+from implicit_geom.interface.words import LONGEST_LINE
 from implicit_geom.shapes.errors import ShapeError
-from implicit_geom.shapes.words import LONGEST_LINE
 
 LONGEST = 2.0  # seconds of processor time that any text may take
 HANGS = 30.0  # seconds on the clock after which a case is given up

@@ -29,8 +29,8 @@ import numpy as np
 
 import implicit_geom
 from implicit_geom import SceneError, Trajectory
-from implicit_geom.compiled.disk import FOLDER
-from implicit_geom.sweeps.rows import read
+from implicit_geom.machine.disk import FOLDER
+from implicit_geom.studies.sweeps.rows import read
 
 PATIENCE = 10.0  # s until nothing may be left running
 HANG = 120.0  # s
@@ -69,7 +69,7 @@ with open("part", "wb") as file:
     np.save(file, found["egg"].position)
 os.replace("part", "batch.npy")
 """
-CLI = ("-m", "implicit_geom.cli")
+CLI = ("-m", "implicit_geom.commands.cli")
 # by name: duration and stepper of the scene, the command, its output
 WORKS: dict[str, tuple[float, str, tuple[str, ...], str]] = {
     "run": (6.0, "stewart-trinkle", (*CLI, "run", "scene.toml", "-o", "out.h5"), "out.h5"),

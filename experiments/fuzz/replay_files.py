@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 
 from implicit_geom import shapes
-from implicit_geom.errors import StepFailed
 from implicit_geom.experiments.fuzz.files import BYTES, Alone, Case, outcome
-from implicit_geom.replay import prepare, replay
-from implicit_geom.replay_file import FORMAT, digest, read_record
-from implicit_geom.scene import Scene
-from implicit_geom.scenefile import to_dict
-from implicit_geom.simulate import simulate
+from implicit_geom.interface.errors import StepFailed
+from implicit_geom.run.simulate import simulate
+from implicit_geom.run.storage.replay import prepare, replay
+from implicit_geom.run.storage.replay_file import FORMAT, digest, read_record
+from implicit_geom.scene.scene import Scene
+from implicit_geom.scene.scene_file import to_dict
 
 SUFFIX = ".json"
 # what may stand where something else was; the texts that JSON does not have are put in by `_text`

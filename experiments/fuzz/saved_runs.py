@@ -18,11 +18,11 @@ import numpy as np
 from implicit_geom import shapes
 from implicit_geom.experiments.fuzz.files import BYTES, Alone, Case, outcome
 from implicit_geom.experiments.fuzz.hostile_hdf5 import ATTACKS
-from implicit_geom.run_file import HEAD, MAGIC, VERSION
-from implicit_geom.scene import Scene
-from implicit_geom.scenefile import to_dict
-from implicit_geom.simulate import simulate
-from implicit_geom.trajectory import Trajectory
+from implicit_geom.run.simulate import simulate
+from implicit_geom.run.storage.run_file import HEAD, MAGIC, VERSION
+from implicit_geom.run.trajectory import Trajectory
+from implicit_geom.scene.scene import Scene
+from implicit_geom.scene.scene_file import to_dict
 
 SUFFIX = ".h5"
 

@@ -36,8 +36,9 @@ from pathlib import Path
 import numpy as np
 
 from implicit_geom import rotation
-from implicit_geom.compiled import disk, keeping
 from implicit_geom.experiments.peers import PeerRun, RollingBody, Stepping, count_steps
+from implicit_geom.machine import disk
+from implicit_geom.machine import expiry as keeping
 
 HEADERS = Path("/usr/include/siconos")
 SOURCE = Path(__file__).with_suffix(".cpp")

@@ -20,7 +20,7 @@ def add(commands: Any, debug: argparse.ArgumentParser) -> None:
 
 
 def main(chosen: argparse.Namespace) -> int:
-    from implicit_geom.advice import advise
+    from implicit_geom.studies.advice import advise
 
     scene, options = scene_and_options(chosen)
     steppers = [read_stepper(text) for text in chosen.steppers.split(",")] if chosen.steppers else None

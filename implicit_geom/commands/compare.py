@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from implicit_geom.commands.run import read_stepper, scene_and_options
-from implicit_geom.errors import SceneError
-from implicit_geom.trajectory import Trajectory
-from implicit_geom.writing import check_input_kept
+from implicit_geom.interface.errors import SceneError
+from implicit_geom.interface.writing import check_input_kept
+from implicit_geom.run.trajectory import Trajectory
 
 
 def add(commands: Any, debug: argparse.ArgumentParser) -> None:
@@ -31,8 +31,8 @@ def add(commands: Any, debug: argparse.ArgumentParser) -> None:
 
 
 def main(chosen: argparse.Namespace) -> int:
-    from implicit_geom.comparison import combinations, compare
-    from implicit_geom.comparison_figures import parts_of
+    from implicit_geom.studies.comparison import combinations, compare
+    from implicit_geom.studies.comparison_figures import parts_of
 
     scene, options = scene_and_options(chosen)
     steppers: Any = None

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from implicit_geom import shapes
-from implicit_geom.scene import Scene
-from implicit_geom.simulate import simulate
-from implicit_geom.trajectory import Trajectory
+from implicit_geom.run.simulate import simulate
+from implicit_geom.run.trajectory import Trajectory
+from implicit_geom.scene.scene import Scene
 
 SIDES = (8, 16, 32, 64)
 DURATION, STEP = 10.0, 0.01
@@ -37,7 +37,7 @@ def rolling(shape: shapes.Shape) -> Scene:
 
 
 def main(chosen: argparse.Namespace) -> int:
-    from implicit_geom.storage import check_writable
+    from implicit_geom.run.storage.saved_runs import check_writable
 
     output = Path(chosen.output)
     check_writable(output)
@@ -61,7 +61,7 @@ def main(chosen: argparse.Namespace) -> int:
 
 
 def _figure(runs: dict[str, Trajectory]) -> Any:
-    from implicit_geom.figures import blank
+    from implicit_geom.studies.figures import blank
 
     figure, (left, right) = blank(1, 2, (10, 4))
     for name, run in runs.items():

@@ -6,8 +6,8 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from implicit_geom.errors import SceneError
-from implicit_geom.options import hint
+from implicit_geom.interface.errors import SceneError
+from implicit_geom.scene.options import hint
 
 
 def add(commands: Any, debug: argparse.ArgumentParser) -> None:

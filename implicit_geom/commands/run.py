@@ -7,18 +7,18 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from implicit_geom.errors import SceneError, SimulationError, StepFailed
-from implicit_geom.interrupts import HELD, status
-from implicit_geom.options import SimulationOptions
-from implicit_geom.replay import replay
-from implicit_geom.replay_file import check_output as check_record
-from implicit_geom.scene import Scene
-from implicit_geom.scenefile import read_scene
-from implicit_geom.shapes.words import shown
-from implicit_geom.simulate import simulate
-from implicit_geom.switches import Stepper
-from implicit_geom.trajectory import Trajectory
-from implicit_geom.writing import check_input_kept
+from implicit_geom.interface.errors import SceneError, SimulationError, StepFailed
+from implicit_geom.interface.words import shown
+from implicit_geom.interface.writing import check_input_kept
+from implicit_geom.process.signals import HELD, status
+from implicit_geom.run.simulate import simulate
+from implicit_geom.run.storage.replay import replay
+from implicit_geom.run.storage.replay_file import check_output as check_record
+from implicit_geom.run.trajectory import Trajectory
+from implicit_geom.scene.options import SimulationOptions
+from implicit_geom.scene.scene import Scene
+from implicit_geom.scene.scene_file import read_scene
+from implicit_geom.scene.switches import Stepper
 
 
 def add(commands: Any, debug: argparse.ArgumentParser) -> None:
@@ -46,7 +46,7 @@ def add(commands: Any, debug: argparse.ArgumentParser) -> None:
 
 
 def main(chosen: argparse.Namespace) -> int:
-    from implicit_geom.storage import check_output, check_writable
+    from implicit_geom.run.storage.saved_runs import check_output, check_writable
 
     source = Path(chosen.scene)
     if source.suffix == ".json":
@@ -86,7 +86,7 @@ def main(chosen: argparse.Namespace) -> int:
         run.save(output, force=chosen.force)
     print(f"saved       {output}")
     if chosen.plot:
-        from implicit_geom.figures import overview
+        from implicit_geom.studies.figures import overview
 
         overview(run).savefig(figure, dpi=150)
         print(f"figure      {figure}")

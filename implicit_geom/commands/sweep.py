@@ -1,7 +1,7 @@
 """`implicit-geom sweep`: a scene file simulated for every combination of some values.
 
 scene = "egg.toml"             a scene file, seen from the sweep file's folder; or its tables
-summary = ["energy_lost"]      quantities of `implicit_geom.sweeps.summaries`, or a table of labels
+summary = ["energy_lost"]      quantities of `implicit_geom.studies.sweeps.summaries`, or a table of labels
 [simulation]                   options that replace the scene file's
 [values]
 bodies.egg.shape.a = [0.4, 0.5]
@@ -17,13 +17,13 @@ from typing import Any
 
 import numpy as np
 
-from implicit_geom.errors import SceneError
-from implicit_geom.interrupts import status
-from implicit_geom.options import hint
-from implicit_geom.scenefile import SIMULATION, read_scene
+from implicit_geom.interface.errors import SceneError
+from implicit_geom.interface.text_files import read_toml
+from implicit_geom.interface.words import shown
+from implicit_geom.process.signals import status
+from implicit_geom.scene.options import hint
+from implicit_geom.scene.scene_file import SIMULATION, read_scene
 from implicit_geom.shapes.errors import ShapeError
-from implicit_geom.shapes.words import shown
-from implicit_geom.textfile import read_toml
 
 KEYS = ("scene", "summary", "simulation", "values")
 
@@ -39,8 +39,8 @@ def add(commands: Any, debug: argparse.ArgumentParser) -> None:
 
 
 def main(chosen: argparse.Namespace) -> int:
-    from implicit_geom.sweeps import Sweep, sweep
-    from implicit_geom.sweeps.sweep import CSV
+    from implicit_geom.studies.sweeps import Sweep, sweep
+    from implicit_geom.studies.sweeps.sweep import CSV
 
     source = Path(chosen.sweep)
     output = Path(chosen.output or source.stem)

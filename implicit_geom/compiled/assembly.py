@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from implicit_geom.compiled.code import Array, Code, Module, Number, Whole
 from implicit_geom.compiled.tables import Group, Problem
+from implicit_geom.machine.code import Array, Code, Module, Number, Whole
 
 
 def emit_assembly(m: Module, velocities: int) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import casadi as ca
 
-from implicit_geom.pair import PairKind, Symbols
+from implicit_geom.equations.unknowns import PairKind, Symbols
 
 
 class Block:

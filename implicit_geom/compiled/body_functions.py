@@ -6,11 +6,12 @@ from dataclasses import dataclass
 
 import casadi as ca
 
-from implicit_geom import body, rotation
-from implicit_geom.building import built_once
+from implicit_geom import rotation
 from implicit_geom.compiled import blocks
 from implicit_geom.compiled.blocks import Block, Part
 from implicit_geom.compiled.turns import EXACT, Turns, symmetric_product
+from implicit_geom.equations import momentum as body
+from implicit_geom.process.building import built_once
 
 SHARE = {"euler": 1.0, "position": 0.5, "velocity": 0.5}  # of the loads' impulse in a step
 

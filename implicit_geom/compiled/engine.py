@@ -12,20 +12,21 @@ from typing import Any
 
 import numpy as np
 
-from implicit_geom.closest_points import halfspace_plane
-from implicit_geom.compiled import alone_memory, blocks, prediction
-from implicit_geom.compiled.alone_functions import alone_functions
+from implicit_geom.compiled import blocks, prediction
 from implicit_geom.compiled.body_functions import body_functions, energies
 from implicit_geom.compiled.engine_group import EngineGroup, fill_table
 from implicit_geom.compiled.library import body_code, march_code
+from implicit_geom.compiled.single import memory as alone_memory
+from implicit_geom.compiled.single.functions import alone_functions
 from implicit_geom.compiled.tables import Group, Numbers, Problem, Table
-from implicit_geom.contact_group import WarmStart
-from implicit_geom.energy import EnergyScale
-from implicit_geom.model import Model, State
-from implicit_geom.options import SimulationOptions
-from implicit_geom.pair import flat
-from implicit_geom.shapes.forks import building, paused
-from implicit_geom.shapes.lazy import cached_property
+from implicit_geom.equations.unknowns import flat
+from implicit_geom.model.closest_point_problem import halfspace_plane
+from implicit_geom.model.contact_group import WarmStart
+from implicit_geom.model.energy import EnergyScale
+from implicit_geom.model.model import Model, State
+from implicit_geom.process.lazy import cached_property
+from implicit_geom.process.threads import building, paused
+from implicit_geom.scene.options import SimulationOptions
 from implicit_geom.steppers.rattle import PARTS as LENGTHS
 
 ALIGNMENT = 64  # bytes

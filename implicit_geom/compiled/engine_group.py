@@ -9,13 +9,13 @@ import numpy as np
 
 from implicit_geom.compiled import blocks, support_maps
 from implicit_geom.compiled.library import pair_code
-from implicit_geom.compiled.objects import Code
 from implicit_geom.compiled.pair_functions import PairFunctions
 from implicit_geom.compiled.tables import Group
-from implicit_geom.contact_group import WarmStart
-from implicit_geom.model import Model
-from implicit_geom.pairs import Pair
-from implicit_geom.shapes.lazy import cached_property
+from implicit_geom.machine.object_cache import Code
+from implicit_geom.model.contact_group import WarmStart
+from implicit_geom.model.model import Model
+from implicit_geom.model.pairs import Pair
+from implicit_geom.process.lazy import cached_property
 
 if TYPE_CHECKING:
     from implicit_geom.compiled.engine import Engine

@@ -16,10 +16,10 @@ import numpy as np
 
 from implicit_geom.compiled.engine import Engine, aligned
 from implicit_geom.compiled.runner import suits
-from implicit_geom.model import State
-from implicit_geom.options import SimulationOptions
-from implicit_geom.shapes.forks import paused
-from implicit_geom.solves import PARTS
+from implicit_geom.model.model import State
+from implicit_geom.model.solve_arrays import PARTS
+from implicit_geom.process.threads import paused
+from implicit_geom.scene.options import SimulationOptions
 
 LANES = 8  # scenes an engine holds
 CHUNK = 256  # steps of one call

@@ -8,16 +8,16 @@ from typing import Any
 import casadi as ca
 from llvmlite import ir
 
-from implicit_geom.compiled.alone_functions import AloneFunctions
 from implicit_geom.compiled.body_functions import body_functions
-from implicit_geom.compiled.lowering import lower
 from implicit_geom.compiled.march import emit_march
-from implicit_geom.compiled.objects import Code, load
 from implicit_geom.compiled.pair_functions import PairFunctions
 from implicit_geom.compiled.parts import Layout
 from implicit_geom.compiled.shared_functions import shared_functions
-from implicit_geom.kernel import pair_kernel
-from implicit_geom.pair import PairKind
+from implicit_geom.compiled.single.functions import AloneFunctions
+from implicit_geom.equations.contact_functions import pair_kernel
+from implicit_geom.equations.unknowns import PairKind
+from implicit_geom.machine.lowering import lower
+from implicit_geom.machine.object_cache import Code, load
 
 
 def pair_code(kind: PairKind, rattle: bool, lanes: int) -> Code:

@@ -8,16 +8,16 @@ leaves: its state and warm starts are those before the step.
 
 from __future__ import annotations
 
-from implicit_geom.compiled.alone_functions import AloneFunctions
-from implicit_geom.compiled.alone_parts import AloneParts
 from implicit_geom.compiled.assembly import groups
-from implicit_geom.compiled.code import Array, Code, Mask, Module, Number, Whole
 from implicit_geom.compiled.parts import Layout, Parts
 from implicit_geom.compiled.rattle_parts import RattleParts
+from implicit_geom.compiled.single.functions import AloneFunctions
+from implicit_geom.compiled.single.parts import AloneParts
 from implicit_geom.compiled.solver import emit_solver
 from implicit_geom.compiled.tables import Group, Numbers, Table
-from implicit_geom.newton import NewtonOptions
-from implicit_geom.reasons import Left
+from implicit_geom.machine.code import Array, Code, Mask, Module, Number, Whole
+from implicit_geom.model.reasons import Left
+from implicit_geom.solvers.newton import NewtonOptions
 from implicit_geom.steppers.rattle import PARTS
 
 COMPOSED = "implicit-rattle-4"

@@ -12,16 +12,16 @@ import casadi as ca
 import numpy as np
 
 from implicit_geom import rotation
-from implicit_geom.broadphase import CROSSING
 from implicit_geom.compiled import blocks
 from implicit_geom.compiled.blocks import Part
 from implicit_geom.compiled.pair_start import PairStart
-from implicit_geom.contact_geometry import is_halfspace
-from implicit_geom.kernel import PairKernel
-from implicit_geom.pair import PairKind
-from implicit_geom.rattle_problem import TOUCH
-from implicit_geom.reasons import Left
-from implicit_geom.steppers.closed import IMPACT_SPEED, SLAP, SLIDES
+from implicit_geom.contact.rattle_ncp import TOUCH
+from implicit_geom.equations.closest_point import is_halfspace
+from implicit_geom.equations.contact_functions import PairKernel
+from implicit_geom.equations.unknowns import PairKind
+from implicit_geom.geometry.broad_phase import CROSSING
+from implicit_geom.model.reasons import Left
+from implicit_geom.steppers.closed_contacts import IMPACT_SPEED, SLAP, SLIDES
 
 
 class PairEnd(PairStart):

@@ -11,9 +11,9 @@ from dataclasses import replace
 import casadi as ca
 import numpy as np
 
-from implicit_geom.closest_points import POINT_SHIFT
 from implicit_geom.compiled.pair_end import PairEnd
-from implicit_geom.problem import IMPULSE_SHIFT
+from implicit_geom.contact.step_ncp import IMPULSE_SHIFT
+from implicit_geom.model.closest_point_problem import POINT_SHIFT
 
 
 class PairFunctions(PairEnd):

@@ -7,15 +7,15 @@ from dataclasses import dataclass, replace
 import casadi as ca
 import numpy as np
 
-from implicit_geom import complementarity as cc
 from implicit_geom.compiled import blocks
 from implicit_geom.compiled.blocks import Block, Part
-from implicit_geom.flatness import FLAT, curvature_form
-from implicit_geom.kernel import PairKernel
-from implicit_geom.pair import PairKind, point_velocity, tangents
-from implicit_geom.problem import GAP_ROUNDING
-from implicit_geom.rattle_problem import LAG, TOUCH
-from implicit_geom.shapes.lazy import cached_property
+from implicit_geom.contact.rattle_ncp import LAG, TOUCH
+from implicit_geom.contact.step_ncp import GAP_ROUNDING
+from implicit_geom.equations import complementarity as cc
+from implicit_geom.equations.contact_functions import PairKernel
+from implicit_geom.equations.contact_patch import FLAT, curvature_form
+from implicit_geom.equations.unknowns import PairKind, point_velocity, tangents
+from implicit_geom.process.lazy import cached_property
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from implicit_geom.compiled import blocks
 from implicit_geom.compiled.assembly import gather, groups
-from implicit_geom.compiled.code import Array, Code, Mask, Module, Whole
 from implicit_geom.compiled.prediction import KINDS, PAST
 from implicit_geom.compiled.tables import Group, Numbers, Problem, Table
-from implicit_geom.reasons import Left
+from implicit_geom.machine.code import Array, Code, Mask, Module, Whole
+from implicit_geom.model.reasons import Left
 
 USELESS = 4  # iterations from an extrapolated start that show it to be none
 

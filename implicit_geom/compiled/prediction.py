@@ -20,7 +20,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from implicit_geom.pair import Layout
+from implicit_geom.equations.unknowns import Layout
 
 PAST = 3  # solutions that are kept
 RATES = 4  # parts whose rates are kept of a body that is alone

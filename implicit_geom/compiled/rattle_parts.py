@@ -5,11 +5,11 @@ from __future__ import annotations
 from implicit_geom.compiled import blocks
 from implicit_geom.compiled.assembly import gather, groups
 from implicit_geom.compiled.body_functions import energies
-from implicit_geom.compiled.code import Array, Code, Module, Whole
 from implicit_geom.compiled.parts import Layout, Parts
 from implicit_geom.compiled.tables import Group, Numbers, Problem, Table
-from implicit_geom.energy import ROUNDING
-from implicit_geom.reasons import Left
+from implicit_geom.machine.code import Array, Code, Module, Whole
+from implicit_geom.model.energy import ROUNDING
+from implicit_geom.model.reasons import Left
 from implicit_geom.steppers.rattle import MAX_TURN, SLOW_TURN
 
 

@@ -10,12 +10,12 @@ from implicit_geom.compiled.engine import Engine, Rows
 from implicit_geom.compiled.suited import FORMS, LARGEST
 from implicit_geom.compiled.suited import suits as suits
 from implicit_geom.compiled.tables import Numbers
-from implicit_geom.model import Model, State
-from implicit_geom.options import SimulationOptions
-from implicit_geom.reasons import WORDS, Left, words
-from implicit_geom.solves import ASSESSED, PARTS, SOLVE, STEP, Solves, contact_dtype
+from implicit_geom.model.model import Model, State
+from implicit_geom.model.reasons import WORDS, Left, words
+from implicit_geom.model.records import EULER, POSITION, VELOCITY
+from implicit_geom.model.solve_arrays import ASSESSED, PARTS, SOLVE, STEP, Solves, contact_dtype
+from implicit_geom.scene.options import SimulationOptions
 from implicit_geom.steppers.rattle import PARTS as LENGTHS
-from implicit_geom.steppers.solve import EULER, POSITION, VELOCITY
 
 MEMORY = 1 << 22  # bytes for the rows of one call
 LONGEST = 2048  # steps of one call

@@ -6,9 +6,9 @@ import casadi as ca
 
 from implicit_geom.compiled import blocks
 from implicit_geom.compiled.blocks import Part
-from implicit_geom.ledger import SLIDES as LEDGER_SLIDES
-from implicit_geom.pair import point_velocity
-from implicit_geom.steppers.closed import SLIDES
+from implicit_geom.equations.unknowns import point_velocity
+from implicit_geom.model.ledger import SLIDES as LEDGER_SLIDES
+from implicit_geom.steppers.closed_contacts import SLIDES
 
 
 def shared_functions(dim: int) -> dict[str, ca.Function]:

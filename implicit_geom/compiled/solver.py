@@ -8,10 +8,10 @@ its own affair, to the last bit: no decision of another lane touches it.
 from __future__ import annotations
 
 from implicit_geom.compiled.assembly import emit_assembly, groups
-from implicit_geom.compiled.code import Array, Code, Mask, Module, Number
-from implicit_geom.compiled.elimination import emit_elimination
 from implicit_geom.compiled.tables import Group, Problem
-from implicit_geom.newton import NewtonOptions
+from implicit_geom.machine.code import Array, Code, Mask, Module, Number
+from implicit_geom.machine.elimination import emit_elimination
+from implicit_geom.solvers.newton import NewtonOptions
 
 HOPEFUL = 10.0  # measure expected of a point, from quadratic convergence, that makes it worth a look
 

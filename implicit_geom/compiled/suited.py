@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from implicit_geom.model import Model
-from implicit_geom.options import SimulationOptions
+from implicit_geom.model.model import Model
+from implicit_geom.scene.options import SimulationOptions
 
 LARGEST = 160  # unknowns: above this a dense matrix is no longer the quick way
 FORMS = {"implicit-euler": "euler", "implicit-rattle": "rattle", "implicit-rattle-4": "rattle-4"}

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import casadi as ca
 
-from implicit_geom.contact_geometry import is_halfspace
-from implicit_geom.pair import PairKind
+from implicit_geom.equations.closest_point import is_halfspace
+from implicit_geom.equations.unknowns import PairKind
 from implicit_geom.shapes.shape import Inequality, Shape
 
 AXES = {"ellipsoid": (0, 1, 2), "sphere": (0, 0, 0), "ellipse": (0, 1), "disc": (0, 0)}  # places in theta

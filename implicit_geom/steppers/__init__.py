@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias, Union
 
-from implicit_geom.model import Model
-from implicit_geom.options import SimulationOptions
+from implicit_geom.model.model import Model
+from implicit_geom.scene.options import SimulationOptions
 from implicit_geom.steppers.euler import EulerStepper
 from implicit_geom.steppers.rattle import RattleStepper
 from implicit_geom.steppers.rattle4 import Rattle4Stepper
 
 if TYPE_CHECKING:
-    from implicit_geom.approximate.stepper import ApproximateStepper
+    from implicit_geom.classical.stepper import ApproximateStepper
 
 AnyStepper: TypeAlias = Union[EulerStepper, "ApproximateStepper"]
 
@@ -21,8 +21,8 @@ def make_stepper(model: Model, options: SimulationOptions) -> AnyStepper:
 
     Where nothing is approximate but the surface, RATTLE steps the inscribed shapes as they are.
     """
-    from implicit_geom.approximate.stepper import ApproximateStepper  # (here: it needs this package itself)
-    from implicit_geom.approximate.surfaces import faceted_scene
+    from implicit_geom.classical.stepper import ApproximateStepper  # (here: it needs this package itself)
+    from implicit_geom.classical.surfaces import faceted_scene
 
     stepper = options.switches
     if options.name == "implicit-euler":

@@ -13,15 +13,15 @@ from itertools import repeat
 
 import numpy as np
 
-from implicit_geom.contact_group import ContactGroup, WarmStart
-from implicit_geom.errors import SimulationError
-from implicit_geom.model import State
-from implicit_geom.problem import StepProblem
-from implicit_geom.rattle_problem import TOUCH, EndContact, Start, start_velocity
-from implicit_geom.steppers.base import MAX_HALVINGS, MAX_SOLVES, Settled
-from implicit_geom.steppers.closed import IMPACT_SPEED, SLAP, SLIDES, contact_records
-from implicit_geom.steppers.solve import EULER, Attempt, ContactRecord, Failure, Solve
-from implicit_geom.steppers.velocity import VelocitySolution, VelocityStage
+from implicit_geom.contact.rattle_ncp import TOUCH, EndContact, Start, start_velocity
+from implicit_geom.contact.step_ncp import StepProblem
+from implicit_geom.interface.errors import SimulationError
+from implicit_geom.model.contact_group import ContactGroup, WarmStart
+from implicit_geom.model.model import State
+from implicit_geom.model.records import EULER, Attempt, ContactRecord, Failure, Solve
+from implicit_geom.steppers.closed_contacts import IMPACT_SPEED, SLAP, SLIDES, contact_records
+from implicit_geom.steppers.search import MAX_HALVINGS, MAX_SOLVES, Settled
+from implicit_geom.steppers.velocity_stage import VelocitySolution, VelocityStage
 
 
 class EulerStepper(VelocityStage):

@@ -23,18 +23,18 @@ from collections.abc import Hashable
 
 import numpy as np
 
-from implicit_geom.body import drifted
-from implicit_geom.energy import EnergyScale
-from implicit_geom.errors import SimulationError
-from implicit_geom.ledger import step_ledger
-from implicit_geom.model import Model, State
-from implicit_geom.newton import NewtonOptions, solve
-from implicit_geom.rattle_problem import EndPointProblem, PositionProblem
-from implicit_geom.steppers.base import MAX_HALVINGS, MAX_SOLVES, Settled
-from implicit_geom.steppers.closed import SLIDES
+from implicit_geom.contact.rattle_ncp import EndPointProblem, PositionProblem
+from implicit_geom.equations.momentum import drifted
+from implicit_geom.interface.errors import SimulationError
+from implicit_geom.model.energy import EnergyScale
+from implicit_geom.model.ledger import step_ledger
+from implicit_geom.model.model import Model, State
+from implicit_geom.model.records import POSITION, VELOCITY, Attempt, ContactRecord, Failure, Solve
+from implicit_geom.solvers.newton import NewtonOptions, solve
+from implicit_geom.steppers.closed_contacts import SLIDES
 from implicit_geom.steppers.euler import EulerStepper
-from implicit_geom.steppers.solve import POSITION, VELOCITY, Attempt, ContactRecord, Failure, Solve
-from implicit_geom.steppers.velocity import VelocitySolution
+from implicit_geom.steppers.search import MAX_HALVINGS, MAX_SOLVES, Settled
+from implicit_geom.steppers.velocity_stage import VelocitySolution
 
 S = 1 / (4 - 4 ** (1 / 3))
 PARTS = (S, S, 1 - 4 * S, S, S)  # of a composed step [Suzuki 1990]

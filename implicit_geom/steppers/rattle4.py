@@ -8,9 +8,9 @@ sticking and sliding within the step, `implicit-rattle` takes it.
 
 from __future__ import annotations
 
-from implicit_geom.model import State
+from implicit_geom.model.model import State
+from implicit_geom.model.records import Attempt
 from implicit_geom.steppers.rattle import RattleStepper
-from implicit_geom.steppers.solve import Attempt
 
 
 class Rattle4Stepper(RattleStepper):

@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from implicit_geom.contact_group import ContactGroup
-from implicit_geom.distance import closest
-from implicit_geom.model import State
-from implicit_geom.newton import Solution, solve
-from implicit_geom.problem import StepProblem
+from implicit_geom.contact.step_ncp import StepProblem
+from implicit_geom.geometry.distance import closest
+from implicit_geom.model.contact_group import ContactGroup
+from implicit_geom.model.model import State
 from implicit_geom.rotation import turning
+from implicit_geom.solvers.newton import Solution, solve
 
 if TYPE_CHECKING:
-    from implicit_geom.steppers.base import Stepper
+    from implicit_geom.steppers.search import Stepper
 
 FLUSH = 1e-9  # overlap, over the smaller piece, that counts as none
 STRIKE = 0.1  # approach along the normal at the start, over the speed scale, that counts as a blow

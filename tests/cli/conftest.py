@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from implicit_geom.cli import main
+from implicit_geom.commands.cli import main
 
 SCENE = """
 gravity = [0, 0, -9.81]

@@ -13,7 +13,7 @@ from implicit_geom.commands import demo
 from implicit_geom.experiments import benchmarks
 from implicit_geom.experiments.check import Check, at_least, at_most
 from implicit_geom.experiments.runner import read_csv, write_csv
-from implicit_geom.figures import blank
+from implicit_geom.studies.figures import blank
 
 
 def parabola(bound: float) -> SimpleNamespace:

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from implicit_geom import Trajectory
-from implicit_geom.options import IMPLICIT
+from implicit_geom.model.records import Attempt
+from implicit_geom.scene.options import IMPLICIT
 from implicit_geom.steppers.rattle import RattleStepper
-from implicit_geom.steppers.solve import Attempt
 
 
 @pytest.fixture
@@ -103,8 +103,8 @@ def test_unexpected_errors_are_one_line(call, scene, monkeypatch: pytest.MonkeyP
 
 
 def test_module_runs_as_a_program(scene, folder: Path) -> None:
-    """python -m implicit_geom.cli ends with the command's status, without a traceback."""
-    command = [sys.executable, "-m", "implicit_geom.cli", "run", "none.toml"]
+    """python -m implicit_geom.commands.cli ends with the command's status, without a traceback."""
+    command = [sys.executable, "-m", "implicit_geom.commands.cli", "run", "none.toml"]
     root = str(Path(__file__).resolve().parents[2])
     done = subprocess.run(command, capture_output=True, text=True, env={"PYTHONPATH": root, "PATH": ""})
     assert done.returncode == 2

@@ -14,7 +14,7 @@ import pytest
 
 from implicit_geom import Sweep, Trajectory
 from implicit_geom.experiments.fuzz.kills import running
-from implicit_geom.interrupts import HELD, Interrupted, listening
+from implicit_geom.process.signals import HELD, Interrupted, listening
 
 ROOT = str(Path(__file__).resolve().parents[2])
 linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="processes are seen in /proc")
@@ -23,7 +23,7 @@ linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="process
 PROGRAM = """
 import os, signal, sys
 from implicit_geom import Trajectory
-from implicit_geom.cli import main
+from implicit_geom.commands.cli import main
 from implicit_geom.steppers.rattle import RattleStepper
 solve, save = RattleStepper.step, Trajectory.save
 def send(name):
@@ -122,7 +122,7 @@ def test_nobody_reads_the_output(arguments: list[str], folder: Path) -> None:
     both = arguments[0] == "run"  # (its error is what cannot be written)
     with open(folder / "words", "w+") as words:
         status = subprocess.run(
-            [sys.executable, "-m", "implicit_geom.cli", *arguments],
+            [sys.executable, "-m", "implicit_geom.commands.cli", *arguments],
             stdout=writer,
             stderr=writer if both else words,
             env={**os.environ, "PYTHONPATH": ROOT, "PYTHONUNBUFFERED": ""},
@@ -137,7 +137,7 @@ def test_output_that_cannot_be_written() -> None:
     """One line and status 1."""
     with open("/dev/full", "w") as full:
         done = subprocess.run(
-            [sys.executable, "-m", "implicit_geom.cli", "bench", "--list"],
+            [sys.executable, "-m", "implicit_geom.commands.cli", "bench", "--list"],
             stdout=full,
             stderr=subprocess.PIPE,
             text=True,

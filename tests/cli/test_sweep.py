@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from implicit_geom import Sweep
-from implicit_geom.sweeps import workers
+from implicit_geom.studies.sweeps import workers
 
 SWEEP = """
 scene = "egg.toml"
@@ -97,7 +97,7 @@ def test_dask_is_refused(call, file: Path) -> None:
 
 def test_processes_start_from_a_script(file: Path, folder: Path) -> None:
     """The command makes its runs in processes of its own."""
-    command = [sys.executable, "-m", "implicit_geom.cli", "sweep", "eggs.toml", "--workers", "2"]
+    command = [sys.executable, "-m", "implicit_geom.commands.cli", "sweep", "eggs.toml", "--workers", "2"]
     root = str(Path(__file__).resolve().parents[2])
     done = subprocess.run(command, capture_output=True, text=True, env={"PYTHONPATH": root, "PATH": ""})
     assert (done.returncode, done.stderr) == (0, "")

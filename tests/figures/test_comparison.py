@@ -12,7 +12,7 @@ from implicit_geom.experiments.disc_on_edge import RADIUS, period, steady_states
 from implicit_geom.experiments.rattleback import last_zero
 from implicit_geom.experiments.references import reference
 from implicit_geom.experiments.sliding_ball_reference import CASES, exact_states, sliding
-from implicit_geom.steppers.solve import VELOCITY
+from implicit_geom.model.records import VELOCITY
 
 
 def test_turn_between_is_the_angle_and_knows_no_sign() -> None:

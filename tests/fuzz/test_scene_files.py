@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from implicit_geom.experiments.fuzz.scene_files import PLANE, SCENE, SWEEP, TEXT, Case, cases, check
-from implicit_geom.scenefile import read_scene
+from implicit_geom.scene.scene_file import read_scene
 
 
 def test_random_files_are_clean() -> None:

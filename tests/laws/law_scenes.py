@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from implicit_geom import Scene, Trajectory, shapes
-from implicit_geom.energy import EnergyScale
-from implicit_geom.model import Model, State
+from implicit_geom.model.energy import EnergyScale
+from implicit_geom.model.model import Model, State
 
 G = 9.81
 STEPPERS = ("implicit-euler", "implicit-rattle", "implicit-rattle-4")

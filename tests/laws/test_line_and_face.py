@@ -10,8 +10,8 @@ import pytest
 from law_scenes import assert_at_rest, on_ground, turned
 
 from implicit_geom import Scene, Trajectory, shapes, simulate
+from implicit_geom.model.records import POSITION
 from implicit_geom.rotation import turning
-from implicit_geom.steppers.solve import POSITION
 
 LANDINGS: dict[str, tuple[Any, dict[str, Any], float]] = {
     # shape, start, duration

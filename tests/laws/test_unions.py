@@ -9,7 +9,7 @@ import pytest
 from law_scenes import STEPPERS, TWO, G, on_ground
 
 from implicit_geom import Scene, distance, shapes, simulate
-from implicit_geom.certificate import NAMES
+from implicit_geom.check.certificate import NAMES
 from implicit_geom.rotation import unit
 
 

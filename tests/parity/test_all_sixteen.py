@@ -5,8 +5,8 @@ import pytest
 from switches import NAMES, SWITCHES, ellipse, ellipsoid, stepper
 
 from implicit_geom import Scene, Stepper, Trajectory, shapes, simulate
-from implicit_geom.approximate.stepper import ApproximateStepper
-from implicit_geom.model import Model
+from implicit_geom.classical.stepper import ApproximateStepper
+from implicit_geom.model.model import Model
 from implicit_geom.steppers.euler import EulerStepper
 
 

@@ -11,8 +11,8 @@ from shape_tables import BOUNDED, CUT, QUATERNION, UNBOUNDED, directions, name
 
 from implicit_geom import shapes
 from implicit_geom.rotation import unit
-from implicit_geom.shapes.boundary import farthest
-from implicit_geom.shapes.facets import rays_of
+from implicit_geom.shapes.sampled.boundary import farthest
+from implicit_geom.shapes.sampled.facets import rays_of
 
 
 @pytest.mark.parametrize("shape", BOUNDED, ids=name)

@@ -8,8 +8,8 @@ from shape_tables import CLOSED_FORM, name
 
 from implicit_geom import shapes
 from implicit_geom.rotation import unit
-from implicit_geom.shapes.mass import moments
-from implicit_geom.shapes.rays import Rays
+from implicit_geom.shapes.sampled.mass import moments
+from implicit_geom.shapes.sampled.rays import Rays
 
 HALF = shapes.halfspace((0, 0, 1))
 EQUAL = {

@@ -7,7 +7,7 @@ import pytest
 from shape_tables import BOUNDED, name
 
 from implicit_geom import shapes
-from implicit_geom.shapes.mesh import surface_mesh
+from implicit_geom.shapes.sampled.mesh import surface_mesh
 
 
 def enclosed(vertices: Any, cells: Any) -> float:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from implicit_geom import shapes
-from implicit_geom.shapes.parse import numeric, parse
+from implicit_geom.shapes.formula.parse import numeric, parse
 
 HOSTILE = [
     "__import__('os').system('x')",

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from implicit_geom import Scene, shapes, simulate
+from implicit_geom.contact.step_ncp import StepProblem
 from implicit_geom.experiments.piles import pile as heap
-from implicit_geom.model import Model, State
-from implicit_geom.problem import StepProblem
+from implicit_geom.model.model import Model, State
 from implicit_geom.rotation import unit
 from implicit_geom.steppers.euler import EulerStepper
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from heaps import fallen, heap, prepared
 
-from implicit_geom.gauss_seidel import Sweeps
-from implicit_geom.linearised import Frozen
-from implicit_geom.rounds import AGAIN, make_rounds
-from implicit_geom.spots import Spot, bodies_of_spots
+from implicit_geom.contact.gauss_seidel import Sweeps
+from implicit_geom.contact.linearised import Frozen
+from implicit_geom.contact.proximal_rounds import AGAIN, make_rounds
+from implicit_geom.contact.subproblems import Spot, bodies_of_spots
 
 
 def pressed(mu: float) -> Frozen:

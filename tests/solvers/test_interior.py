@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from heaps import fallen, heap, prepared
 
-from implicit_geom import lorentz
-from implicit_geom.interior import interior
-from implicit_geom.linearised import Frozen
-from implicit_geom.many_contacts import INSIDE
-from implicit_geom.newton import NewtonOptions
-from implicit_geom.rounds import by_rounds
+from implicit_geom.contact.interior_point import interior
+from implicit_geom.contact.linearised import Frozen
+from implicit_geom.contact.many_contacts import INSIDE
+from implicit_geom.contact.proximal_rounds import by_rounds
+from implicit_geom.solvers import second_order_cone as lorentz
+from implicit_geom.solvers.newton import NewtonOptions
 
 
 def inside(rng: np.random.Generator, k: int, n: int = 200) -> np.ndarray:

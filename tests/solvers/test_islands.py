@@ -7,8 +7,8 @@ import pytest
 from heaps import prepared
 
 from implicit_geom import Scene, shapes, simulate
-from implicit_geom.islands import Islands, solve_apart
-from implicit_geom.newton import NewtonOptions
+from implicit_geom.contact.islands import Islands, solve_apart
+from implicit_geom.solvers.newton import NewtonOptions
 
 ROWS, FAR = 9, 100.0
 

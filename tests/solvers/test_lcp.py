@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from lcp_problems import PROBLEMS, UNSOLVABLE, Lcp
 
-from implicit_geom.errors import SceneError
-from implicit_geom.lcp import SOLVERS, lemke, solve
-from implicit_geom.lcp.solution import Problem, certified
+from implicit_geom.interface.errors import SceneError
+from implicit_geom.solvers.lcp import SOLVERS, lemke, solve
+from implicit_geom.solvers.lcp.solution import Problem, certified
 
 
 def violation(problem: Lcp, z: np.ndarray) -> float:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 
-from implicit_geom.newton import NewtonOptions, Solution, follow_path, levenberg_marquardt, solve
+from implicit_geom.solvers.newton import NewtonOptions, Solution, follow_path, levenberg_marquardt, solve
 
 OPTIONS = NewtonOptions(damped_steps=60)
 

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from implicit_geom import lcp
-from implicit_geom.approximate.anitescu_hart import Subproblem, solve
-from implicit_geom.approximate.relaxation import SMALL, SOLVERS, Program
-from implicit_geom.approximate.relaxed_step import first_subproblem
+from implicit_geom.classical.anitescu_hart import Subproblem, solve
+from implicit_geom.classical.relaxation import SMALL, SOLVERS, Program
+from implicit_geom.classical.relaxed_step import first_subproblem
 from implicit_geom.experiments.piles import STEP, pile
-from implicit_geom.model import Model
+from implicit_geom.model.model import Model
+from implicit_geom.solvers import lcp
 
 
 def random_program(m: int, seed: int) -> tuple[Program, np.ndarray]:
@@ -38,7 +38,7 @@ def test_a_program_is_solved_and_its_motion_is_that_of_its_complementarity_probl
 def test_a_program_whose_solvers_are_inexact_is_finished_by_newton(monkeypatch: pytest.MonkeyPatch) -> None:
     """The certificate decides, not a solver's word: rough answers are not taken."""
     rough = {"osqp": {"error_on_fail": False, "osqp": {"verbose": False, "max_iter": 10, "polish": False}}}
-    monkeypatch.setattr("implicit_geom.approximate.relaxation.SOLVERS", rough)
+    monkeypatch.setattr("implicit_geom.classical.relaxation.SOLVERS", rough)
     program, b = random_program(100, 3)
     found = program.solve(b)
     assert found.converged

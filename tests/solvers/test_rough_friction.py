@@ -7,8 +7,8 @@ import pytest
 from heaps import heap, prepared
 
 from implicit_geom import Trajectory, simulate
-from implicit_geom.condensed import Blocks
 from implicit_geom.experiments.benchmarks.scale import box
+from implicit_geom.solvers.block_elimination import Blocks
 
 ROUGH = 1e-3
 

@@ -7,10 +7,10 @@ import pytest
 from heaps import fallen, heap, prepared
 
 from implicit_geom import simulate, steppers
-from implicit_geom.linearised import Frozen, _project
-from implicit_geom.many_contacts import COLD
-from implicit_geom.newton import NewtonOptions
-from implicit_geom.rounds import by_rounds, from_nothing
+from implicit_geom.contact.linearised import Frozen, _project
+from implicit_geom.contact.many_contacts import COLD
+from implicit_geom.contact.proximal_rounds import by_rounds, from_nothing
+from implicit_geom.solvers.newton import NewtonOptions
 
 
 @pytest.mark.parametrize("mu", [0.0, 0.1, 0.3, 0.5, 0.8])

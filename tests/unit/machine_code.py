@@ -8,8 +8,8 @@ import casadi as ca
 import numpy as np
 from llvmlite import ir
 
-from implicit_geom.compiled.lowering import lower
-from implicit_geom.compiled.objects import Code, _compile
+from implicit_geom.machine.lowering import lower
+from implicit_geom.machine.object_cache import Code, _compile
 
 ALIGNMENT = 64
 

@@ -1,7 +1,7 @@
 """Residuals and ledger of one solve as plain loops over bodies and contacts: what the array forms must equal.
 
-Matrix exponentials for rotations and their tangents; nothing is shared with `implicit_geom.certificate` and
-`implicit_geom.ledger`.
+Matrix exponentials for rotations and their tangents; nothing is shared with `check.certificate` and
+`implicit_geom.model.ledger`.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ import numpy as np
 from scipy.linalg import expm
 from scipy.spatial.transform import Rotation
 
-from implicit_geom.model import Model, State
-from implicit_geom.solves import Solves
-from implicit_geom.steppers.solve import EULER, POSITION, VELOCITY, ContactRecord, Solve
+from implicit_geom.model.model import Model, State
+from implicit_geom.model.records import EULER, POSITION, VELOCITY, ContactRecord, Solve
+from implicit_geom.model.solve_arrays import Solves
 
 
 def each_solve(initial: State, solves: Solves) -> Iterator[Solve]:
@@ -43,7 +43,7 @@ def _record(c: np.void) -> ContactRecord:
 
 
 def loop_residuals(model: Model, solve: Solve) -> dict[str, float]:
-    """The four residuals of `implicit_geom.certificate`."""
+    """The four residuals of `implicit_geom.check.certificate`."""
     found = {name: [0.0] for name in ("gap", "complementarity", "friction")}
     for c in solve.contacts:
         m_c = np.sign(solve.h) / sum(1 / model.mass[b] for b in _bodies(model, c))
@@ -57,7 +57,7 @@ def loop_residuals(model: Model, solve: Solve) -> dict[str, float]:
 
 
 def loop_ledger(model: Model, solve: Solve) -> dict[str, float]:
-    """The entries of `implicit_geom.ledger`."""
+    """The entries of `implicit_geom.model.ledger`."""
     work = friction = impact = 0.0
     pulled = np.zeros_like(solve.start.x)
     for pose, before, after, stage, time, share in _kicks(model, solve):

@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 from implicit_geom import Scene, SceneError, shapes, simulate
-from implicit_geom.batch import Batch, simulate_batch
 from implicit_geom.compiled import SWITCH, lanes
 from implicit_geom.experiments.benchmarks.threads import KINDS, row_bits, tumbling
-from implicit_geom.options import IMPLICIT
 from implicit_geom.rotation import unit
+from implicit_geom.run.batch import Batch, simulate_batch
+from implicit_geom.scene.options import IMPLICIT
+from implicit_geom.scene.values import variants
 from implicit_geom.shapes import ShapeError
-from implicit_geom.values import variants
 
 PARTS = ("position", "orientation", "velocity", "angular_velocity")
 BOUND = 1e-12  # a step
@@ -260,7 +260,7 @@ def _with_directions(
     egg: Scene, directions: list[Any], options: dict[str, Any], scenes: list[Scene]
 ) -> Batch:
     """A batch whose rows differ in the direction of friction, which no field of `values` can say."""
-    from implicit_geom import batch as module
+    from implicit_geom.run import batch as module
 
     def turned(scene: Scene, values: Any) -> list[Scene]:
         for scene_i, direction in zip(variants(scene, values), directions, strict=True):

@@ -9,16 +9,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from implicit_geom import Scene, broadphase, shapes, simulate
-from implicit_geom.broadphase import BroadPhase
-from implicit_geom.distance import closest
-from implicit_geom.errors import SceneError
-from implicit_geom.model import Model, State
+from implicit_geom import Scene, shapes, simulate
+from implicit_geom.geometry import broad_phase as broadphase
+from implicit_geom.geometry.broad_phase import BroadPhase
+from implicit_geom.geometry.distance import closest
+from implicit_geom.geometry.supports import Supports, spheres_that_meet
+from implicit_geom.interface.errors import SceneError
+from implicit_geom.model.model import Model, State
 from implicit_geom.rotation import unit
-from implicit_geom.steppers import base
-from implicit_geom.steppers.base import NEWCOMERS
+from implicit_geom.steppers import search as base
 from implicit_geom.steppers.euler import EulerStepper
-from implicit_geom.supports import Supports, spheres_that_meet
+from implicit_geom.steppers.search import NEWCOMERS
 
 
 def crowd(count: int, seed: int = 0) -> Scene:

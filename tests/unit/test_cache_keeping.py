@@ -12,9 +12,11 @@ from pathlib import Path
 import pytest
 from test_object_cache import Maker, load_anew, works
 
-from implicit_geom.building import Kept
-from implicit_geom.compiled import disk, keeping, objects
-from implicit_geom.compiled.keeping import DAY, MAGIC, NEW, UNUSED, clean, use
+from implicit_geom.machine import disk
+from implicit_geom.machine import expiry as keeping
+from implicit_geom.machine import object_cache as objects
+from implicit_geom.machine.expiry import DAY, MAGIC, NEW, UNUSED, clean, use
+from implicit_geom.process.building import Kept
 
 
 @pytest.fixture
@@ -118,7 +120,8 @@ def test_the_first_file_that_a_process_writes_cleans(folder: Path) -> None:
 
 CLEANER = """
 from pathlib import Path
-from implicit_geom.compiled import disk, keeping
+from implicit_geom.machine import disk
+from implicit_geom.machine import expiry as keeping
 keeping.LARGEST, keeping.DAY = 0, 0.0
 for k in range(200):
     digest = f"{k % 20:064x}"

@@ -13,8 +13,9 @@ from types import SimpleNamespace
 import pytest
 from test_object_cache import NAME, Maker, load_anew, works
 
-from implicit_geom.building import Kept
-from implicit_geom.compiled import disk, objects
+from implicit_geom.machine import disk
+from implicit_geom.machine import object_cache as objects
+from implicit_geom.process.building import Kept
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "geteuid"), reason="no users here")
 
@@ -163,8 +164,9 @@ def gone(uid):
     raise KeyError(uid)
 pwd.getpwuid = gone  # what a user without an entry gets
 from implicit_geom import shapes
-from implicit_geom import Scene, simulate
-from implicit_geom.compiled import disk
+from implicit_geom import Scene
+from implicit_geom import simulate
+from implicit_geom.machine import disk
 scene = Scene(gravity=(0, 0, -9.81))
 scene.add("ground", shapes.halfspace(normal=(0, 0, 1)), fixed=True)
 scene.add("ball", shapes.sphere(0.1), mass=1.0, position=(0, 0, 0.1))

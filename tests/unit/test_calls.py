@@ -21,8 +21,8 @@ from implicit_geom import (
     simulate_batch,
     sweep,
 )
-from implicit_geom.cli import main
-from implicit_geom.shapes.words import LONGEST_LINE, hint, one_line, shown
+from implicit_geom.commands.cli import main
+from implicit_geom.interface.words import LONGEST_LINE, hint, one_line, shown
 
 BALL = shapes.sphere(1.0)
 POSE = ((0, 0, 0), (1, 0, 0, 0))

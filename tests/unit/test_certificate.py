@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 from implicit_geom import Scene, shapes
-from implicit_geom.certificate import geometry_residual, step_residuals
-from implicit_geom.model import Model
+from implicit_geom.check.certificate import geometry_residual, step_residuals
+from implicit_geom.model.model import Model
+from implicit_geom.model.records import EULER, POSITION, VELOCITY, Solve
 from implicit_geom.steppers.euler import EulerStepper
 from implicit_geom.steppers.rattle import RattleStepper
-from implicit_geom.steppers.solve import EULER, POSITION, VELOCITY, Solve
 
 STEP = 0.01
 

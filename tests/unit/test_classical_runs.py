@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from implicit_geom import Scene, SceneError, StepFailed, Stepper, Trajectory, shapes, simulate, simulate_batch
-from implicit_geom.approximate import hulls, pyramid
-from implicit_geom.replay import replay
+from implicit_geom.classical import hulls, pyramid
 from implicit_geom.rotation import unit
+from implicit_geom.run.storage.replay import replay
 
 COAL = "polyhedra against each other need coal (extra `facets`)"
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from implicit_geom import mapped, shapes
-from implicit_geom.body import momentum_rows
-from implicit_geom.kernel import pair_kernel
-from implicit_geom.mapped import Mapped
-from implicit_geom.pair import PairKind
+from implicit_geom import shapes
+from implicit_geom.equations.contact_functions import pair_kernel
+from implicit_geom.equations.momentum import momentum_rows
+from implicit_geom.equations.unknowns import PairKind
+from implicit_geom.machine import columns as mapped
+from implicit_geom.machine.columns import Mapped
 
 KINDS = {
     "discs": PairKind(shapes.disc(0.1), shapes.disc(0.2), ("t",)),

@@ -20,12 +20,12 @@ from implicit_geom import (
     shapes,
     simulate,
 )
-from implicit_geom.advice import Advice, Trial
-from implicit_geom.reference_run import Reference, best_run
+from implicit_geom.model.records import Attempt
 from implicit_geom.steppers.euler import EulerStepper
 from implicit_geom.steppers.rattle import RattleStepper
 from implicit_geom.steppers.rattle4 import Rattle4Stepper
-from implicit_geom.steppers.solve import Attempt
+from implicit_geom.studies.advice import Advice, Trial
+from implicit_geom.studies.reference_run import Reference, best_run
 
 OPTIONS: dict[str, Any] = {"duration": 0.2, "step": 0.01, "progress": False}
 

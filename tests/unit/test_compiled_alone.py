@@ -8,8 +8,9 @@ import pytest
 from compiled_scenes import EULER, RATTLE, RATTLE_4, TILTED, Build, egg, on_ground, planar, two_eggs
 
 from implicit_geom import shapes
-from implicit_geom.compiled import available, prediction, small_systems, support_maps, turns
-from implicit_geom.model import Model
+from implicit_geom.compiled import available, prediction, support_maps, turns
+from implicit_geom.machine import small_systems
+from implicit_geom.model.model import Model
 from implicit_geom.rotation import exp_symbolic, tangent_inverse_symbolic
 from implicit_geom.shapes.shape import Inequality, Shape
 
@@ -131,7 +132,7 @@ NOT_ALONE: dict[str, Build] = {
 @pytest.mark.parametrize("name", [*ALONE, *NOT_ALONE])
 def test_which_scenes_are_alone(name: str) -> None:
     """One body with a known support map over a half-space, and nothing else."""
-    from implicit_geom.compiled.alone_functions import alone_functions
+    from implicit_geom.compiled.single.functions import alone_functions
 
     model = Model({**ALONE, **NOT_ALONE}[name]())
     assert (alone_functions(model, [0], True) is not None) == (name in ALONE)
@@ -146,7 +147,7 @@ def test_newton_steps_converge_quadratically(
     """A step from a point off the solution by e leaves e^2: the matrix is the derivative, in all modes."""
     from implicit_geom import simulate
     from implicit_geom.compiled import engine
-    from implicit_geom.compiled.alone_functions import AloneFunctions
+    from implicit_geom.compiled.single.functions import AloneFunctions
 
     seen: list[tuple[AloneFunctions, list[np.ndarray]]] = []
     run = engine.Engine.run

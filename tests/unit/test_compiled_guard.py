@@ -7,12 +7,12 @@ import pytest
 from compiled_scenes import Build, on_ground
 
 from implicit_geom import Scene, shapes, simulate
-from implicit_geom.batch import simulate_batch
 from implicit_geom.compiled import available, runner
 from implicit_geom.experiments.benchmarks.agreement import BOUND, compared
 from implicit_geom.experiments.benchmarks.timing import uncompiled
 from implicit_geom.experiments.ellipsoid_rolling import scene as rolling
 from implicit_geom.rotation import unit
+from implicit_geom.run.batch import simulate_batch
 
 pytestmark = pytest.mark.skipif(not available(), reason="compiled code is not at hand")
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from machine_code import call, compiled, lanes_of
 
-from implicit_geom.compiled.code import Module
+from implicit_geom.machine.code import Module
 
 
 def written(lanes: int, arguments: str, write: Callable[[Any, list[Any]], None]) -> Callable[..., int]:

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from machine_code import call, compiled, lanes_of, lowered
 
-from implicit_geom import newton
-from implicit_geom.compiled.code import Module
-from implicit_geom.compiled.objects import Code
 from implicit_geom.compiled.solver import emit_solver
 from implicit_geom.compiled.tables import Problem
+from implicit_geom.machine.code import Module
+from implicit_geom.machine.object_cache import Code
+from implicit_geom.solvers import newton
 
 SIZES = (1, 2, 5, 14, 31)
 

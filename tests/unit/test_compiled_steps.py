@@ -30,8 +30,8 @@ from implicit_geom import Scene, Trajectory, shapes, simulate
 from implicit_geom.compiled import SWITCH, available, runner
 from implicit_geom.experiments import euler_disc
 from implicit_geom.experiments.benchmarks.agreement import BOUND, compared
-from implicit_geom.options import IMPLICIT
 from implicit_geom.rotation import unit
+from implicit_geom.scene.options import IMPLICIT
 
 pytestmark = pytest.mark.skipif(not available(), reason="compiled code is not at hand")
 
@@ -211,7 +211,7 @@ def own_steps(run: Callable[[], Trajectory]) -> tuple[Trajectory, list[int]]:
     found: list[int] = []
     left = runner.Runner.left
     with pytest.MonkeyPatch.context() as m:
-        from implicit_geom.simulate import _March
+        from implicit_geom.run.simulate import _March
 
         step = _March._step
 

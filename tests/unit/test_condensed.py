@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from implicit_geom import Scene, problem, shapes, simulate
-from implicit_geom.condensed import Blocks
-from implicit_geom.model import Model
-from implicit_geom.newton import _newton_step
-from implicit_geom.problem import StepProblem
-from implicit_geom.rattle_problem import PositionProblem
-from implicit_geom.steppers import base
+from implicit_geom import Scene, shapes, simulate
+from implicit_geom.contact import step_ncp as problem
+from implicit_geom.contact.rattle_ncp import PositionProblem
+from implicit_geom.contact.step_ncp import StepProblem
+from implicit_geom.model.model import Model
+from implicit_geom.solvers.block_elimination import Blocks
+from implicit_geom.solvers.newton import _newton_step
+from implicit_geom.steppers import search as base
 from implicit_geom.steppers.euler import EulerStepper
 
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from implicit_geom import Scene, distance, shapes
-from implicit_geom.approximate.contacts import Contacts
-from implicit_geom.approximate.finder import Finder
-from implicit_geom.model import Model, State
+from implicit_geom.classical.contacts import Contacts
+from implicit_geom.classical.finder import Finder
+from implicit_geom.model.model import Model, State
 from implicit_geom.rotation import unit
 
 

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from implicit_geom import Scene, SceneError, StepFailed, Trajectory, replay, simulate
-from implicit_geom.options import IMPLICIT
+from implicit_geom.model.records import Attempt
+from implicit_geom.scene.options import IMPLICIT
 from implicit_geom.steppers.euler import EulerStepper
 from implicit_geom.steppers.rattle import RattleStepper
 from implicit_geom.steppers.rattle4 import Rattle4Stepper
-from implicit_geom.steppers.solve import Attempt
 
 
 @pytest.fixture

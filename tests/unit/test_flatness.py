@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from implicit_geom import Scene, distance, shapes
-from implicit_geom.model import Model
-from implicit_geom.rattle_problem import PositionProblem
+from implicit_geom.contact.rattle_ncp import PositionProblem
+from implicit_geom.model.model import Model
 from implicit_geom.rotation import exp, matrix, multiply
 from implicit_geom.steppers.rattle import RattleStepper
 

@@ -11,14 +11,14 @@ import pytest
 from scipy.linalg import expm
 
 from implicit_geom import Scene, Trajectory, distance, shapes, simulate
-from implicit_geom.body import angular_scaling, momentum_rows
-from implicit_geom.distance import closest
-from implicit_geom.model import Model
-from implicit_geom.options import IMPLICIT
-from implicit_geom.pair import flat
-from implicit_geom.problem import StepProblem
-from implicit_geom.rattle_problem import EndContact, PositionProblem, VelocityProblem
+from implicit_geom.contact.rattle_ncp import EndContact, PositionProblem, VelocityProblem
+from implicit_geom.contact.step_ncp import StepProblem
+from implicit_geom.equations.momentum import angular_scaling, momentum_rows
+from implicit_geom.equations.unknowns import flat
+from implicit_geom.geometry.distance import closest
+from implicit_geom.model.model import Model
 from implicit_geom.rotation import matrix, unit
+from implicit_geom.scene.options import IMPLICIT
 from implicit_geom.shapes.shape import Inequality, Slab
 from implicit_geom.steppers.euler import EulerStepper
 

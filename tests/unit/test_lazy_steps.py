@@ -9,12 +9,13 @@ import h5py
 import numpy as np
 import pytest
 
-from implicit_geom import Scene, SceneError, Trajectory, assessment, shapes, simulate
+from implicit_geom import Scene, SceneError, Trajectory, shapes, simulate
 from implicit_geom.experiments.fuzz.saved_runs import without_hash
-from implicit_geom.options import IMPLICIT
-from implicit_geom.solves import ASSESSED
+from implicit_geom.model.records import Attempt
+from implicit_geom.model.solve_arrays import ASSESSED
+from implicit_geom.run.record import assessment
+from implicit_geom.scene.options import IMPLICIT
 from implicit_geom.steppers.rattle import RattleStepper
-from implicit_geom.steppers.solve import Attempt
 
 
 @pytest.fixture

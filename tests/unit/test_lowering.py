@@ -11,9 +11,9 @@ import pytest
 from llvmlite import ir
 from machine_code import call, compiled, lanes_of, lowered
 
-from implicit_geom.compiled import lowering
-from implicit_geom.compiled.lowering import lower
-from implicit_geom.compiled.objects import Code
+from implicit_geom.machine import lowering
+from implicit_geom.machine.lowering import lower
+from implicit_geom.machine.object_cache import Code
 
 WIDTHS = (1, 4, 8)
 SPECIAL = (0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 3.0, 1e-300, 1e300, -1e300, math.inf, -math.inf, math.nan)

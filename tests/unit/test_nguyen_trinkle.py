@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from implicit_geom import Scene, Stepper, Trajectory, shapes, simulate
-from implicit_geom.approximate.stepper import ApproximateStepper
-from implicit_geom.errors import SceneError
-from implicit_geom.model import Model
-from implicit_geom.scenefile import read_scene
+from implicit_geom.classical.stepper import ApproximateStepper
+from implicit_geom.interface.errors import SceneError
+from implicit_geom.model.model import Model
+from implicit_geom.scene.scene_file import read_scene
 
 NEW = "nguyen-trinkle"
 OLD = Stepper.named(NEW, scheme="conjunction")
@@ -180,7 +180,7 @@ def test_saved_and_continued(stepper: Any, tmp_path: Path) -> None:
 
 def test_in_a_scene_file() -> None:
     """The stepper is named in a scene file, its scheme as a field of the table."""
-    from implicit_geom.scenefile import to_dict
+    from implicit_geom.scene.scene_file import to_dict
 
     plain = to_dict(sliding())
     table = {"name": NEW, "scheme": "conjunction"}

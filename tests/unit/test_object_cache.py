@@ -19,9 +19,10 @@ from llvmlite import ir
 from machine_code import call, lanes_of
 
 import implicit_geom
-from implicit_geom.building import Kept
-from implicit_geom.compiled import disk, objects
-from implicit_geom.compiled.lowering import lower
+from implicit_geom.machine import disk
+from implicit_geom.machine import object_cache as objects
+from implicit_geom.machine.lowering import lower
+from implicit_geom.process.building import Kept
 
 NAME = "the double of a number"
 
@@ -105,7 +106,7 @@ def test_a_damaged_file_is_made_again(damage: str, folder: Path) -> None:
 
 WRITER = """
 import sys
-from implicit_geom.compiled import disk
+from implicit_geom.machine import disk
 fill = sys.argv[1].encode()
 print("ready", flush=True)
 sys.stdin.readline()

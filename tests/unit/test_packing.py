@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from implicit_geom import Scene, simulate
-from implicit_geom.packing import Packed
-from implicit_geom.solve_log import ARRAYS, SolveLog
-from implicit_geom.solves import BLOCK, STEP, contact_dtype
-from implicit_geom.step_log import StepLog
+from implicit_geom.model.solve_arrays import BLOCK, STEP, contact_dtype
+from implicit_geom.run.record.packing import Packed
+from implicit_geom.run.record.solve_log import ARRAYS, SolveLog
+from implicit_geom.run.record.step_log import StepLog
 
 
 def contacts(rows: int) -> np.ndarray:

@@ -7,14 +7,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from implicit_geom import Scene, batch, shapes, simulate_batch
-from implicit_geom.advice import advise
-from implicit_geom.comparison import compare
+from implicit_geom import Scene, shapes, simulate_batch
 from implicit_geom.compiled import SWITCH
-from implicit_geom.progress import part, reporting
+from implicit_geom.interface.progress import part, reporting
+from implicit_geom.model.records import Attempt
+from implicit_geom.run import batch
 from implicit_geom.steppers.rattle import RattleStepper
 from implicit_geom.steppers.rattle4 import Rattle4Stepper
-from implicit_geom.steppers.solve import Attempt
+from implicit_geom.studies.advice import advise
+from implicit_geom.studies.comparison import compare
 
 OPTIONS: dict[str, Any] = {"duration": 0.1, "step": 0.01}
 

@@ -13,10 +13,10 @@ import pytest
 from test_restart import assert_identical
 
 from implicit_geom import Scene, SceneError, StepFailed, Trajectory, read_scene, shapes, simulate
-from implicit_geom.options import IMPLICIT
-from implicit_geom.solves import RESIDUALS
+from implicit_geom.model.records import Attempt
+from implicit_geom.model.solve_arrays import RESIDUALS
+from implicit_geom.scene.options import IMPLICIT
 from implicit_geom.steppers.rattle import RattleStepper
-from implicit_geom.steppers.solve import Attempt
 
 STEPPERS = (*IMPLICIT, "nguyen-trinkle")  # the last one takes planar polygons
 
@@ -146,7 +146,7 @@ def test_bad_numbers_are_refused(value: Any, eggs: Scene) -> None:
 
 
 def test_scene_files_take_it(eggs: Scene) -> None:
-    from implicit_geom.scenefile import to_dict
+    from implicit_geom.scene.scene_file import to_dict
 
     scene, options = read_scene({**to_dict(eggs), "simulation": {"duration": 0.1, "step": 0.01, "record": 5}})
     assert len(simulate(scene, **options, progress=False).time) == 3
@@ -155,7 +155,8 @@ def test_scene_files_take_it(eggs: Scene) -> None:
 MEASURED = """
 import json, resource, sys
 from implicit_geom import shapes
-from implicit_geom import Scene, simulate
+from implicit_geom import Scene
+from implicit_geom import simulate
 scene = Scene()
 scene.add("ground", shapes.halfspace(normal=(0, 0, 1)), fixed=True)
 scene.add("egg", shapes.ellipsoid(0.5, 0.4, 0.3), mass=1.0, position=(0, 0, 0.3), velocity=(1, 0.2, 0),

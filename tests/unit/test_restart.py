@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from implicit_geom import Scene, SceneError, Trajectory, simulate
-from implicit_geom.options import IMPLICIT
+from implicit_geom.scene.options import IMPLICIT
 
 
 def assert_identical(a: Trajectory, b: Trajectory) -> None:

@@ -19,8 +19,8 @@ from implicit_geom.experiments.fuzz.saved_runs import (
     with_new_hash,
     without_hash,
 )
-from implicit_geom.run_file import CHUNK, unseal
-from implicit_geom.solves import STEP
+from implicit_geom.model.solve_arrays import STEP
+from implicit_geom.run.storage.run_file import CHUNK, unseal
 
 REFERENCES = Path(__file__).parents[1] / "references"
 
@@ -84,7 +84,7 @@ def test_long_columns_in_several_chunks(tmp_path: Path, monkeypatch: pytest.Monk
     run, whole = Trajectory.load(tmp_path / "run.h5"), content(tmp_path / "run.h5")
     assert CHUNK > 10_000
     for size in (100, 1000, 7000):
-        monkeypatch.setattr("implicit_geom.run_file.CHUNK", size)
+        monkeypatch.setattr("implicit_geom.run.storage.run_file.CHUNK", size)
         run.save(tmp_path / "chunks.h5")
         assert content(tmp_path / "chunks.h5") == whole
 

@@ -9,7 +9,7 @@ import pytest
 
 from implicit_geom import Scene, SceneError, ShapeError, read_scene, shapes, simulate
 from implicit_geom.rotation import unit
-from implicit_geom.scenefile import to_dict
+from implicit_geom.scene.scene_file import to_dict
 
 EXAMPLE = """
 dim = 3

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from implicit_geom import Scene, SceneError, shapes, simulate
-from implicit_geom.options import IMPLICIT, SimulationOptions
 from implicit_geom.rotation import unit
+from implicit_geom.scene.options import IMPLICIT, SimulationOptions
 
 
 def ball(**body: object) -> Scene:

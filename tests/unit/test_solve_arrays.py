@@ -11,12 +11,12 @@ import pytest
 from solve_loops import each_solve, loop_ledger, loop_residuals
 
 from implicit_geom import Scene, Trajectory, shapes, simulate
-from implicit_geom.certificate import residuals, step_residuals
-from implicit_geom.ledger import entries, step_ledger
-from implicit_geom.model import Model
-from implicit_geom.options import IMPLICIT
-from implicit_geom.solves import Solves, solves_of
-from implicit_geom.steppers.solve import EULER, POSITION, VELOCITY
+from implicit_geom.check.certificate import residuals, step_residuals
+from implicit_geom.model.ledger import entries, step_ledger
+from implicit_geom.model.model import Model
+from implicit_geom.model.records import EULER, POSITION, VELOCITY
+from implicit_geom.model.solve_arrays import Solves, solves_of
+from implicit_geom.scene.options import IMPLICIT
 
 
 def disc() -> Scene:

@@ -11,9 +11,9 @@ import pytest
 
 from implicit_geom import Scene, SceneError, Trajectory, shapes, simulate
 from implicit_geom.experiments.fuzz.saved_runs import without_hash
-from implicit_geom.options import IMPLICIT
 from implicit_geom.rotation import unit
-from implicit_geom.scenefile import to_dict
+from implicit_geom.scene.options import IMPLICIT
+from implicit_geom.scene.scene_file import to_dict
 
 
 @pytest.mark.parametrize("stepper", IMPLICIT)
@@ -102,7 +102,7 @@ def test_writing_is_all_or_nothing(disc, tmp_path: Path, monkeypatch: pytest.Mon
     run = simulate(disc(), duration=0.02, step=0.01)
     run.save(path)
     before = path.read_bytes()
-    monkeypatch.setattr("implicit_geom.storage.described", lambda *_: 1 / 0)
+    monkeypatch.setattr("implicit_geom.run.storage.saved_runs.described", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         run.save(path)
     assert path.read_bytes() == before

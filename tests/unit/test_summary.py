@@ -13,10 +13,10 @@ import pytest
 
 from implicit_geom import Scene, SceneNotice, Trajectory, read_scene, shapes, simulate, simulate_batch
 from implicit_geom.experiments.fuzz.saved_runs import without_hash
-from implicit_geom.notices import NO_FRICTION
-from implicit_geom.scenefile import to_dict
+from implicit_geom.model.records import Attempt
+from implicit_geom.scene.notices import NO_FRICTION
+from implicit_geom.scene.scene_file import to_dict
 from implicit_geom.steppers.rattle import RattleStepper
-from implicit_geom.steppers.solve import Attempt
 
 
 def ball(height: float = 0.15, **friction: float) -> Scene:

@@ -14,11 +14,11 @@ import pytest
 from sweep_quantities import height, refuse
 
 from implicit_geom import Scene, SceneError, Stepper, Sweep, shapes, simulate, sweep
+from implicit_geom.model.records import Attempt
 from implicit_geom.shapes import ShapeError
 from implicit_geom.steppers.rattle import RattleStepper
-from implicit_geom.steppers.solve import Attempt
-from implicit_geom.sweeps import workers
-from implicit_geom.sweeps.summaries import ALWAYS, BODY, NAMED
+from implicit_geom.studies.sweeps import workers
+from implicit_geom.studies.sweeps.summaries import ALWAYS, BODY, NAMED
 
 OPTIONS: dict[str, Any] = {"duration": 0.1, "step": 0.01}
 HERE: dict[str, Any] = {**OPTIONS, "workers": 1}  # in this process

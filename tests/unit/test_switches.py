@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from implicit_geom import Scene, SceneError, Stepper, Trajectory, read_scene, shapes, simulate
-from implicit_geom.cli import main
-from implicit_geom.options import SimulationOptions
+from implicit_geom.commands.cli import main
+from implicit_geom.scene.options import SimulationOptions
 
 FILE = """
 dim = 2

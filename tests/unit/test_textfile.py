@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from implicit_geom import SceneError
-from implicit_geom.replay import read_record
-from implicit_geom.scenefile import read_scene
-from implicit_geom.textfile import LARGEST_FILE, MOST_BRACKETS, MOST_NAMES, read_toml, too_deep
+from implicit_geom.interface.text_files import LARGEST_FILE, MOST_BRACKETS, MOST_NAMES, read_toml, too_deep
+from implicit_geom.run.storage.replay import read_record
+from implicit_geom.scene.scene_file import read_scene
 
 DEEP = {
     "one dotted key": ".".join(["a"] * 30_000) + " = 1\n",

@@ -13,15 +13,16 @@ import numpy as np
 import pytest
 
 from implicit_geom import Scene, distance, shapes, simulate, simulate_batch
-from implicit_geom.building import Kept, built_once
 from implicit_geom.experiments.benchmarks.threads import COLD, in_fresh_process
-from implicit_geom.shapes.forks import BUILDING
+from implicit_geom.process.building import Kept, built_once
+from implicit_geom.process.threads import BUILDING
 
 # a thread simulates shape after shape, for which it imports, builds and compiles; children do the same
 FORK = """
 import faulthandler, os, threading, time
 from implicit_geom import shapes
-from implicit_geom import Scene, simulate
+from implicit_geom import Scene
+from implicit_geom import simulate
 
 def go(shape):
     s = Scene(gravity=(0, 0, -9.81))
@@ -68,7 +69,8 @@ def test_forks_beside_a_thread_that_simulates(tmp_path: Path) -> None:
 BATCHES = """
 import faulthandler, os, threading, time
 from implicit_geom import shapes
-from implicit_geom import Scene, simulate, simulate_batch
+from implicit_geom import Scene, simulate_batch
+from implicit_geom import simulate
 
 def scene():
     s = Scene(gravity=(0, 0, -9.81))

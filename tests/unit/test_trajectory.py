@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from implicit_geom import Scene, SceneError, Trajectory, shapes, simulate
-from implicit_geom.options import IMPLICIT
+from implicit_geom.scene.options import IMPLICIT
 
 G = 9.81
 

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from implicit_geom import Scene, Trajectory, distance, shapes, simulate, simulate_batch
-from implicit_geom.certificate import geometry_residual
-from implicit_geom.errors import SceneError
-from implicit_geom.model import Model
+from implicit_geom.check.certificate import geometry_residual
+from implicit_geom.interface.errors import SceneError
+from implicit_geom.model.model import Model
 from implicit_geom.rotation import unit
-from implicit_geom.scenefile import read_scene, to_dict
+from implicit_geom.scene.scene_file import read_scene, to_dict
 from implicit_geom.steppers.euler import EulerStepper
 
 TEXT = """

@@ -1,0 +1,1 @@
+"""Independent checks of solved steps: momentum, geometry, complementarity, friction."""

@@ -1,0 +1,160 @@
+"""Independent check of solved steps: the NCP [C07, eqs. 3 to 5] recomputed with NumPy and SciPy.
+
+Nothing here is used by the solver, and nothing of the solver's is used here. From the states at the start
+and the end, the velocities that moved the bodies and the table of contacts of every solve it recomputes,
+stage by stage,
+
+    dynamics          m/s   momentum balance, linear rows over m, angular rows over sqrt(m J), and the
+                            pose that follows from the velocities
+    gap               m     largest penetration, or distance left between bodies that press
+    complementarity   m/s   min(p_n / m_c, gap / h), and any negative p_n / m_c; in a velocity stage
+                            min(p_n / m_c, normal velocity + bounce)
+    friction          m/s   |s - Proj(s - w)| for the friction ellipsoid, w the slip its stage names
+
+A classical stepper is held to its own laws: its gap and its pyramid (`approximate.certificate`), its
+wrenches where it takes them.
+
+with 1/m_c = 1/m_1 + 1/m_2. All solves of a run are checked at once, as arrays; each row depends on its own
+solve alone, to the last bit. `geometry_residual` goes further: it proves each closed contact from the
+shapes, and asks `distance()` for every other pair.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from implicit_geom.check.classical_laws import law_gap, pyramid_residual, separation
+from implicit_geom.check.friction_check import Laws, friction_residual, slips
+from implicit_geom.check.geometry_proof import geometry_residual as geometry_residual
+from implicit_geom.check.solve_motion import (
+    AFTER,
+    BEFORE,
+    DURING,
+    END,
+    START,
+    Motion,
+    apply,
+    cross,
+    dot,
+    exponential,
+    momentum,
+    planar,
+    tangent,
+    transposed,
+)
+from implicit_geom.model.model import Model, State
+from implicit_geom.model.records import EULER, LAGGED, POSITION, VELOCITY
+from implicit_geom.model.solve_arrays import Solves, solves_of
+from implicit_geom.scene.switches import Stepper
+
+NAMES = ("dynamics", "gap", "complementarity", "friction")
+
+
+def residuals(
+    model: Model, initial: State, solves: Solves, stepper: Stepper | None = None
+) -> dict[str, np.ndarray]:
+    """The four residuals of every solve, (S,) each, largest over bodies and contacts.
+
+    A solve starts where the one before it ended, the first one at `initial`. Without `stepper` the laws
+    are exact.
+    """
+    stepper = stepper or Stepper()
+    out = {name: np.zeros(len(solves)) for name in NAMES}
+    if not len(solves):
+        return out
+    motion = Motion.of(model, initial, solves)
+    c = solves.contacts
+    out["dynamics"] = _dynamics(motion, c)
+    c = c[(c["p_n"] != 0) | (c["stage"] == VELOCITY)] if stepper.approximated else c
+    if not len(c):
+        return out
+    at, h = c["solve"], motion.h[c["solve"]]
+    laws = Laws.of(model, c)
+    # a step that runs backwards has the same forces, and so impulses of the other sign
+    m_c = np.sign(h) * laws.m_c
+    relative, slip = slips(motion, c, laws)
+    gap = law_gap(motion, c, stepper) - np.abs(h) * separation(motion, c, laws, slip, stepper)
+    distance = np.where(c["stage"] == VELOCITY, dot(c["normal"], relative) + c["bounce"], gap / np.abs(h))
+    pressed = c["p_n"] / m_c
+    natural = np.maximum(np.abs(np.minimum(pressed, distance)), -pressed)
+    np.maximum.at(out["gap"], at, np.abs(gap))
+    np.maximum.at(out["complementarity"], at, natural)
+    if stepper.friction == "pyramid" and model.dim == 3:
+        friction = pyramid_residual(motion, c, laws, m_c, slip, stepper)
+    else:
+        friction = friction_residual(c, laws, m_c, slip)
+    np.maximum.at(out["friction"], at, friction)
+    return out
+
+
+def step_residuals(model: Model, solve: Any) -> dict[str, float]:
+    """The four residuals of one solve, a `steppers.solve.Solve`."""
+    found = residuals(model, solve.start, solves_of(model, [solve]))
+    return {name: float(values[0]) for name, values in found.items()}
+
+
+def _dynamics(motion: Motion, c: np.ndarray) -> np.ndarray:
+    """(S,) momentum over each kick, and the pose."""
+    model, dim, h = motion.model, motion.model.dim, motion.h[:, None, None]
+    moving, euler = model.moving, motion.euler
+    m, J = model.mass[moving, None], model.inertia[moving]
+    impulse = (_impulses(motion, c) + _loads(motion))[:, :, moving]
+    x, R, nu = (a[:, :, moving] for a in (motion.x, motion.R, motion.nu))
+    v, w = nu[..., :dim], nu[..., dim:]
+    rows = [v[1:] - v[:-1] - impulse[..., :dim] / m]
+    if dim == 2:
+        change = J[:, 0] * (w[1:] - w[:-1]) - impulse[..., 2:]
+        rows.append(change / np.sqrt(m * J[:, 0]))
+        turn = planar((h * w[DURING])[..., 0])
+    else:
+        left = right = momentum(R[END], J, w[DURING])
+        if not np.all(euler):
+            left, right = left.copy(), right.copy()
+            rattle = ~euler
+            T = tangent((h * w[DURING])[rattle])
+            start = momentum(R[START, rattle], J, w[DURING, rattle])
+            left[rattle] = np.linalg.solve(transposed(T), start[..., None])[..., 0]
+            right[rattle] = np.linalg.solve(T, right[rattle][..., None])[..., 0]
+        change = np.stack([left - momentum(R[START], J, w[BEFORE]), momentum(R[END], J, w[AFTER]) - right])
+        values, axes = np.linalg.eigh(J)
+        along = apply(transposed(axes), apply(transposed(R), change - impulse[..., dim:]))
+        rows.append(along / np.sqrt(m * values))
+        turn = exponential(h * w[DURING])
+    rows.append(((x[END] - x[START]) / h - v[DURING])[None])
+    turned = np.max(np.abs(R[END] - turn @ R[START]), axis=(-2, -1)) / motion.h[:, None]
+    gyration = np.sqrt(np.max(np.diagonal(J, axis1=1, axis2=2), axis=1) / m[:, 0])
+    rows.append((turned * gyration)[None, ..., None])
+    return np.max([np.max(np.abs(row), axis=(0, 2, 3)) for row in rows], axis=0)
+
+
+def _impulses(motion: Motion, c: np.ndarray) -> np.ndarray:
+    """Contact impulses and moments of both kicks on every body, (2, S, B, dim + spins).
+
+    The first kick is Euler's or that of stage 1, the second one that of the velocity stage.
+    """
+    dim = motion.model.dim
+    out = np.zeros((2, *motion.nu.shape[1:]))
+    euler = motion.euler[c["solve"]]
+    early = np.where(euler, EULER, POSITION)
+    c = c[(c["stage"] == early) | (c["stage"] == VELOCITY) | (euler & (c["stage"] == LAGGED))]
+    kick, at, n = np.where(c["stage"] == VELOCITY, 1, 0), c["solve"], c["normal"]
+    pose = np.where((c["stage"] == POSITION) | (c["stage"] == LAGGED), START, END)
+    force = c["p_n"][:, None] * n + c["p_t"][:, None] * c["tangent"]
+    if dim == 3:
+        force = force + c["p_o"][:, None] * c["binormal"]
+    for sign, body in ((-1.0, c["first"]), (1.0, c["second"])):
+        moment = cross(c["point"] - motion.x[pose, at, body], force)
+        if dim == 3:
+            moment = moment + c["p_r"][:, None] * n
+        np.add.at(out, (kick, at, body), sign * np.concatenate([force, moment], axis=1))
+    return out
+
+
+def _loads(motion: Motion) -> np.ndarray:
+    """Impulses of gravity and applied loads in both kicks, (2, S, B, dim + spins)."""
+    euler, h = motion.euler[:, None, None], motion.h[:, None, None]
+    late = np.where(motion.euler, motion.time, motion.time + motion.h)
+    first, second = motion.model.loads_at(np.stack([motion.time, late]))
+    return np.stack([np.where(euler, h, h / 2) * first, np.where(euler, 0.0, h / 2) * second])

@@ -1,0 +1,1 @@
+"""One quadric on a plane: a step in machine code that solves for angular velocity and impulses alone."""

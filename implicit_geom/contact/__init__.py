@@ -1,0 +1,1 @@
+"""The NCP of a whole step, and solvers for steps with many contacts."""

@@ -1,0 +1,280 @@
+"""One contact between two bodies: its unknowns, its parameters, and where its bodies are closest.
+
+Unknowns (all index arithmetic is in `Layout`):
+
+    r    closest point on the second body (on the first, where no half-space is involved), from
+         that body's centre of mass, world axes, over the pair's length L
+    D    gap over step, m/s            } absent against a half-space,
+    n    common unit normal            } whose normal is known
+    l, k multipliers of the two bodies' constraints
+    P_n  normal impulse over the effective mass m_c, m/s
+    S    scaled friction impulse E^-1 (p_t, p_o, p_r) / m_c, m/s; components with e = 0 are left out
+
+A kind of pair has its equations in three forms (`scheme`), see `equations.contact_ncp`: the whole
+implicit Euler step, and the two stages of the RATTLE step. Rows are dimensionless: velocities over
+U, lengths over h U, where U is the pair's speed scale. Row i belongs to unknown i, so that a small
+multiple of the identity may be added to the Jacobian.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+
+import casadi as ca
+import numpy as np
+
+from implicit_geom.equations import complementarity as cc
+from implicit_geom.equations.closest_point import is_halfspace, multiplier_count, surface_rows
+from implicit_geom.process.lazy import cached_property
+from implicit_geom.rotation import exp_symbolic, planar_symbolic
+from implicit_geom.shapes.shape import Shape
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where each unknown of a contact sits."""
+
+    dim: int
+    known_normal: bool
+    free_point: bool  # the contact point is unknown
+    first: int  # multipliers of the first body
+    second: int
+    components: int  # friction components
+    slack: int  # 1 where the friction residual carries its own multiplier sigma
+
+    @cached_property
+    def at(self) -> dict[str, slice]:
+        sizes = {
+            "r": self.dim if self.free_point else 0,
+            "D": 0 if self.known_normal else 1,
+            "n": 0 if self.known_normal else self.dim,
+            "l": self.first,
+            "k": self.second,
+            "P_n": 1,
+            "S": self.components,
+            "sigma": self.slack,
+        }
+        slices, start = {}, 0
+        for name, size in sizes.items():
+            slices[name] = slice(start, start + size)
+            start += size
+        return slices
+
+    @property
+    def geometry(self) -> int:
+        """The number of geometry unknowns; they come first."""
+        return self.at["P_n"].start
+
+    @property
+    def size(self) -> int:
+        return self.at["sigma"].stop
+
+
+@dataclass(frozen=True)
+class PairKind:
+    """What distinguishes one compiled contact from another; everything else is a parameter."""
+
+    first: Shape
+    second: Shape
+    components: tuple[str, ...]  # of "t", "o", "r"
+    friction: str = "projection"
+    moves: tuple[bool, bool] = (True, True)
+    frame: str = "free"  # where the tangent's direction is attached: free, world, first, second
+    isotropic: bool = True  # friction is the same in all tangential directions
+    scheme: str = "euler"  # euler, position, velocity
+
+    @property
+    def key(self) -> Hashable:
+        shapes = (self.first.structure, self.second.structure)
+        sizes = (self.first.values.size, self.second.values.size)
+        laws = (self.components, self.friction, self.moves, self.frame, self.isotropic, self.scheme)
+        return (self.first.dim, shapes, sizes, *laws)
+
+    @cached_property
+    def patches(self) -> bool:
+        """Whether the two bodies may touch along a line or a face."""
+        return not (self.first.strictly_convex or self.second.strictly_convex)
+
+    @cached_property
+    def layout(self) -> Layout:
+        half = is_halfspace(self.first)
+        fixed_point = self.scheme == "velocity" and not self.patches
+        return Layout(
+            dim=self.first.dim,
+            known_normal=half or self.scheme == "velocity",
+            free_point=not fixed_point,
+            first=0 if half or fixed_point else multiplier_count(self.first),
+            second=0 if fixed_point else multiplier_count(self.second),
+            components=len(self.components),
+            slack=1 if self.friction == "fritz-john" and self.components else 0,
+        )
+
+
+class Symbols:
+    """The inputs of a contact's equations, by name; `at` says where each sits in the parameter vector."""
+
+    def __init__(self, kind: PairKind) -> None:
+        dim = kind.first.dim
+        velocities = dim + (3 if dim == 3 else 1)
+        self.nu = [ca.SX.sym(f"nu_{i}", velocities) for i in (1, 2)]
+        self.u = ca.SX.sym("u", kind.layout.size)
+        rotations = velocities - dim
+        sizes = {
+            "h": 1,  # step, s; negative where a step runs backwards
+            "eps": 1,  # smoothing, dimensionless
+            "L": 1,  # length scale, m
+            "c": 1,  # weight of a multiplier against its constraint in the natural maps, m
+            "U": 1,  # speed scale, m/s
+            "m_c": 1,  # effective mass, kg; has the sign of h
+            "mu": 1,
+            "e": len(kind.components),
+            "direction": dim,  # reference for the tangent t
+            "offset": dim,  # from the first to the second centre of mass at the start, m
+            "R1": dim * dim,  # orientations at the start, column-major
+            "R2": dim * dim,
+            "com1": dim,  # centre of mass in the shape's frame
+            "com2": dim,
+            "weight1": 1 + rotations**2,  # 1/(m U) and the angular rows' scaling over U
+            "weight2": 1 + rotations**2,
+            "theta1": kind.first.values.size,
+            "theta2": kind.second.values.size,
+        }
+        if kind.scheme != "euler":
+            sizes |= {
+                "r1": dim,  # contact point at the start from the centres of mass, world axes, m
+                "r2": dim,
+                "n": dim,  # normal at the start
+                "B": dim * dim,  # projector on the directions in which the contact is flat there
+            }
+        if kind.scheme == "position":
+            sizes |= {
+                "start1": velocities,  # of the two bodies at the start
+                "start2": velocities,
+                "lag": 1,  # 1: friction opposes the slip at the start, 0: that of the stage
+            }
+        if kind.scheme == "velocity":
+            sizes |= {
+                "t": dim,  # tangents
+                "o": dim,
+                "sense": 1,  # -1 for a contact that sticks in a step that runs backwards
+                "bounce": 1,  # coefficient of restitution times normal velocity of impact, <= 0, m/s
+            }
+        self.at: dict[str, slice] = {}
+        start = 0
+        for name, size in sizes.items():
+            self.at[name] = slice(start, start + size)
+            start += size
+        self.parameters = ca.SX.sym("p", start)
+
+    def __getitem__(self, name: str) -> ca.SX:
+        where = self.at[name]
+        return self.parameters[where] if where.stop > where.start else ca.SX(0, 1)
+
+    def matrix(self, name: str) -> ca.SX:
+        """A square matrix among the parameters."""
+        flat_form = self[name]
+        side = round(flat_form.numel() ** 0.5)
+        return ca.reshape(flat_form, side, side)
+
+
+Turned = Callable[[Symbols], ca.SX]
+
+
+@dataclass(frozen=True)
+class Closest:
+    """The expressions of the closest points at the end-of-step poses."""
+
+    r1: ca.SX  # from the centres of mass, world axes, m
+    r2: ca.SX
+    n: ca.SX
+    d: ca.SX  # gap, m
+    R: tuple[ca.SX, ca.SX]  # orientations there
+    rows: ca.SX  # dimensionless
+
+
+def closest_point(kind: PairKind, s: Symbols, smooth: bool, turned: Turned | None = None) -> Closest:
+    """The closest-point rows [C07, eqs. 9, 22] at the end-of-step poses x + h v, exp(h omega) R.
+
+    `turned` gives the second body's orientation there in another form.
+    """
+    dim, at = kind.first.dim, kind.layout.at
+    h, L, U = s["h"], s["L"], s["U"]
+    length = ca.fabs(h) * U
+    eps = s["eps"] * ca.fmin(L, length) if smooth else None
+    velocity = velocities(kind, s)
+    R = (
+        _end_rotation(s.matrix("R1"), velocity[0], h),
+        _end_rotation(s.matrix("R2"), velocity[1], h) if turned is None else turned(s),
+    )
+    offset = s["offset"] + h * (velocity[1][:dim] - velocity[0][:dim])
+    if kind.layout.known_normal:
+        r2 = L * s.u[at["r"]]
+        n = R[0] @ s["theta1"][:dim]
+        height = ca.dot(s["theta1"][:dim], s["com1"]) - s["theta1"][dim]
+        d = ca.dot(n, offset + r2) + height
+        r1 = offset + r2 - d * n
+        body = surface_rows(
+            kind.second, R[1].T @ r2 + s["com2"], s["theta2"], R[1], s.u[at["k"]], s["c"], eps
+        )
+        return Closest(r1, r2, n, d, R, ca.vertcat(n + body.normal, body.rows / length))
+    r1, n, d = L * s.u[at["r"]], s.u[at["n"]], ca.fabs(h) * s.u[at["D"]]
+    r2 = r1 + d * n - offset
+    one = surface_rows(kind.first, R[0].T @ r1 + s["com1"], s["theta1"], R[0], s.u[at["l"]], s["c"], eps)
+    two = surface_rows(kind.second, R[1].T @ r2 + s["com2"], s["theta2"], R[1], s.u[at["k"]], s["c"], eps)
+    rows = ca.vertcat(
+        one.normal - n,
+        (ca.sumsqr(n) - 1) / 2,
+        two.normal + n,
+        one.rows / length,
+        two.rows / length,
+    )
+    return Closest(r1, r2, n, d, R, rows)
+
+
+def velocities(kind: PairKind, s: Symbols) -> list[ca.SX]:
+    """Velocities of the two bodies; zero where one is fixed."""
+    return [nu if move else ca.SX.zeros(nu.shape) for nu, move in zip(s.nu, kind.moves, strict=True)]
+
+
+def slip(kind: PairKind, nu: list[ca.SX], points: tuple[ca.SX, ca.SX], frame: tuple[ca.SX, ...]) -> ca.SX:
+    """(v_t, v_o, v_r) of the kept components at points from the centres of mass; frame (n, t, o)."""
+    n, t, o = frame
+    dim = kind.first.dim
+    relative = point_velocity(nu[1], points[1]) - point_velocity(nu[0], points[0])
+    spin = ca.dot(n, nu[1][dim:] - nu[0][dim:]) if dim == 3 else ca.SX(0)
+    values = {"t": ca.dot(t, relative), "o": ca.dot(o, relative), "r": spin}
+    return ca.vertcat(ca.SX(0, 1), *[values[c] for c in kind.components])
+
+
+def tangents(kind: PairKind, n: ca.SX, reference: ca.SX, R: tuple[ca.SX, ca.SX]) -> tuple[ca.SX, ca.SX]:
+    """t along the reference direction, orthogonal to n; o = n x t (in the plane: n turned by -90 deg)."""
+    if kind.first.dim == 2:
+        return ca.vertcat(n[1], -n[0]), ca.SX.zeros(2)
+    if kind.frame in ("first", "second"):
+        reference = R[0 if kind.frame == "first" else 1] @ reference
+    along = reference - ca.dot(reference, n) * n
+    t = along / cc.length(along)
+    return t, ca.cross(n, t)
+
+
+def cross(r: ca.SX, f: ca.SX) -> ca.SX:
+    return ca.cross(r, f) if r.numel() == 3 else r[0] * f[1] - r[1] * f[0]
+
+
+def point_velocity(nu: ca.SX, r: ca.SX) -> ca.SX:
+    if r.numel() == 3:
+        return nu[:3] + ca.cross(nu[3:], r)
+    return nu[:2] + nu[2] * ca.vertcat(-r[1], r[0])
+
+
+def _end_rotation(R: ca.SX, nu: ca.SX, h: ca.SX) -> ca.SX:
+    if nu.numel() == 6:
+        return exp_symbolic(h * nu[3:]) @ R
+    return planar_symbolic(h * nu[2]) @ R
+
+
+def flat(R: np.ndarray) -> np.ndarray:
+    """Matrices in the order the parameter vector expects (column-major); (..., n, n) -> (..., n * n)."""
+    R = np.asarray(R, float)
+    return np.swapaxes(R, -1, -2).reshape(*R.shape[:-2], -1)

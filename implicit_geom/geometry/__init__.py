@@ -1,0 +1,1 @@
+"""Distance, closest points of many pairs, support functions, broad phase."""

@@ -1,0 +1,48 @@
+"""Progress of a run: a bar on a terminal, a function of the fraction done, or nothing."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from implicit_geom.interface.errors import SceneError
+from implicit_geom.interface.words import shown
+
+Progress = bool | Callable[[float], object] | None
+
+
+@contextmanager
+def reporting(progress: Progress, total: int, unit: str = "step") -> Iterator[Callable[[int], None]]:
+    """A function to call with the number of units done, which never go back; None: a bar on a terminal."""
+    if progress is None:
+        progress = sys.stderr.isatty()
+    if callable(progress):
+        tell, most = progress, 0
+
+        def onward(done: int) -> None:
+            nonlocal most
+            most = max(most, done)
+            tell(most / total)
+
+        yield onward
+    elif progress is True:
+        from tqdm import tqdm
+
+        with tqdm(total=total, unit=unit, file=sys.stderr) as bar:
+            yield lambda done: _ignore(bar.update(max(done - bar.n, 0)))
+    elif progress is False:
+        yield _ignore
+    else:
+        raise SceneError(
+            f"progress = {shown(progress)} must be True, False, None or a function of the fraction done"
+        )
+
+
+def part(done: Callable[[int], None], first: int, count: int) -> Callable[[float], None]:
+    """The progress of one run among several: its fraction as `count` units after the `first` ones."""
+    return lambda fraction: done(first + round(fraction * count))
+
+
+def _ignore(_: object) -> None:
+    return None

@@ -1,0 +1,238 @@
+"""Where the energy of a step goes.
+
+A solve is one kick (`implicit-euler`) or two (the stages of `implicit-rattle`) at fixed poses. The work of
+an impulse p in a kick is p . (u + u') / 2, with u and u' the velocities it acts against before and
+after. Over a solve
+
+    change of kinetic + potential = work - friction - impact + remainder
+
+    work       of applied forces and torques, gravity apart
+    friction   minus the work of friction where a contact slides, or slid at the start
+    impact     minus the work of all impulses of contacts that were open, or approaching, at the start (their
+               friction included: of either part alone not even the sign is certain), and of gravity
+               acting all step long on a body that was stopped on its way
+    remainder  all else: the error of the time step
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from implicit_geom import rotation
+from implicit_geom.model.energy import energy
+from implicit_geom.model.model import Model, State
+from implicit_geom.model.records import EULER, LAGGED, POSITION, VELOCITY, ContactRecord, Solve
+from implicit_geom.model.solve_arrays import Solves
+
+SLIDES = 1e-9  # slip, over the larger of 1 m/s and the speeds at hand, above which a contact slides
+
+
+def entries(model: Model, initial: State, solves: Solves) -> dict[str, np.ndarray]:
+    """The ledger of every solve, (S,) each, J: change, work, friction, impact, remainder.
+
+    A solve starts where the one before it ended, the first one at `initial`; each row depends on its own
+    solve alone, to the last bit.
+    """
+    path, c = solves.path(initial), solves.contacts
+    kicks = _Kicks.of(model, path, solves)
+    change = np.diff(_energies(model, path))
+    work = np.sum(np.sum(kicks.applied * kicks.mean, axis=(2, 3)), axis=0)
+    friction, impact = np.zeros(len(solves)), np.zeros(len(solves))
+    if len(c):
+        # contacts of a stage that the form does not have do nothing
+        euler = solves.table["form"][c["solve"]] == "euler"
+        lagged = euler & (c["stage"] == LAGGED)
+        c = c[(c["stage"] == VELOCITY) | (c["stage"] == np.where(euler, EULER, POSITION)) | lagged]
+        normal, tangential = _works(model, path, kicks, c)
+        sliding = ~c["impact"] & (c["slid"] | _slides(kicks, c))
+        np.add.at(impact, c["solve"], np.where(c["impact"], -normal - tangential, 0.0))
+        np.add.at(friction, c["solve"], np.where(sliding, -tangential, 0.0))
+        impact -= _stopped(model, path, kicks, c)
+    found = {"change": change, "work": work, "friction": friction, "impact": impact}
+    return {**found, "remainder": change - work + friction + impact}
+
+
+@dataclass(frozen=True)
+class _Kicks:
+    """The two kicks of every solve; Euler's form has its second one only in an impact, without loads.
+
+    mean      (2, S, B, dim + spins) of the velocities before and after
+    applied   (2, S, B, dim + spins) impulse of the loads without gravity
+    time      (2, S) over which gravity acts
+    """
+
+    mean: np.ndarray
+    applied: np.ndarray
+    time: np.ndarray
+
+    @staticmethod
+    def of(model: Model, path: State, solves: Solves) -> _Kicks:
+        nu, half, h = np.concatenate([path.v, path.w], axis=-1), solves.half, solves.table["h"]
+        form = solves.table["form"] == "euler"
+        euler, time = form[:, None, None], solves.table["time"]
+        left, right = half, half
+        if model.dim == 3 and not np.all(form):
+            start, end = _momentum_velocities(model, path.q, half, h)
+            left, right = np.where(euler, half, start), np.where(euler, half, end)
+        mean = np.stack([nu[:-1] + left, right + nu[1:]]) / 2
+        share = np.stack([np.where(form, h, h / 2), np.where(form, 0.0, h / 2)])
+        loads = model.loads_at(np.stack([time, np.where(form, time, time + h)]))
+        weight = np.zeros(loads.shape[2:])
+        weight[model.moving, : model.dim] = model.mass[model.moving, None] * model.scene.gravity
+        return _Kicks(mean, share[:, :, None, None] * (loads - weight), share)
+
+
+def _momentum_velocities(
+    model: Model, q: np.ndarray, half: np.ndarray, h: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """`half` with w of J_W w = D(h w_half)^T J_W w_half at the start, D(-h w_half)^T at the end."""
+    m = model.moving
+    R, J = rotation.matrix(q[:, m]), model.inertia[m]
+    w = half[:, m, 3:]
+    D = rotation.tangent_inverse(h[:, None, None] * w)  # D(-theta) = D(theta)^T
+    found = []
+    for R_WB, turned in ((R[:-1], np.swapaxes(D, -1, -2)), (R[1:], D)):
+        R_BW = np.swapaxes(R_WB, -1, -2)
+        momentum = turned @ (R_WB @ (J @ (R_BW @ w[..., None])))
+        out = half.copy()
+        out[:, m, 3:] = (R_WB @ (np.linalg.inv(J) @ (R_BW @ momentum)))[..., 0]
+        found.append(out)
+    return found[0], found[1]
+
+
+def _energies(model: Model, path: State) -> np.ndarray:
+    """Kinetic and potential energy of stacked states, (S+1,) J."""
+    m = model.moving
+    v, w = path.v[:, m], path.w[:, m]
+    if model.dim == 3:
+        w = (np.swapaxes(rotation.matrix(path.q[:, m]), -1, -2) @ w[..., None])[..., 0]  # body axes
+    angular = np.sum(w * (model.inertia[m] @ w[..., None])[..., 0], axis=-1)
+    linear = model.mass[m] * np.sum(v * v, axis=-1)
+    falling = model.mass[m] * np.sum(path.x[:, m] * model.scene.gravity, axis=-1)
+    return np.sum((linear + angular) / 2 - falling, axis=-1)
+
+
+def _works(model: Model, path: State, kicks: _Kicks, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(C,) J: work of the normal impulse and of friction in its kick."""
+    dim, at = model.dim, c["solve"]
+    kick = np.where(c["stage"] == VELOCITY, 1, 0)
+    pose = at + ((c["stage"] != POSITION) & (c["stage"] != LAGGED))
+    one, two = (kicks.mean[kick, at, c[side]] for side in ("first", "second"))
+    relative = two[:, :dim] - one[:, :dim]
+    relative += rotation.turning(two[:, dim:], c["point"] - path.x[pose, c["second"]])
+    relative -= rotation.turning(one[:, dim:], c["point"] - path.x[pose, c["first"]])
+    normal = c["p_n"] * np.sum(c["normal"] * relative, axis=1)
+    tangential = c["p_t"] * np.sum(c["tangent"] * relative, axis=1)
+    if dim == 3:
+        spin = np.sum(c["normal"] * (two[:, 3:] - one[:, 3:]), axis=1)
+        tangential += c["p_o"] * np.sum(c["binormal"] * relative, axis=1) + c["p_r"] * spin
+    return normal, tangential
+
+
+def _slides(kicks: _Kicks, c: np.ndarray) -> np.ndarray:
+    """(C,) whether a contact's slip is more than rounding of the speeds in its kick."""
+    speed = np.max(np.abs(kicks.mean), axis=(2, 3), initial=1.0)
+    kick = np.where(c["stage"] == VELOCITY, 1, 0)
+    slip = np.sqrt(c["v_t"] ** 2 + c["v_o"] ** 2 + c["v_r"] ** 2)
+    return np.asarray(slip > SLIDES * speed[kick, c["solve"]])
+
+
+def _stopped(model: Model, path: State, kicks: _Kicks, c: np.ndarray) -> np.ndarray:
+    """(S,) J: work of gravity in the kicks on bodies that were struck, beyond that on their way."""
+    struck = np.zeros(kicks.mean.shape[1:3], bool)
+    for side in ("first", "second"):
+        struck[c["solve"][c["impact"]], c[side][c["impact"]]] = True
+    m, dim = model.moving, model.dim
+    pulled = np.sum(kicks.time[:, :, None, None] * kicks.mean[:, :, m, :dim], axis=0)
+    beyond = np.sum((pulled - np.diff(path.x[:, m], axis=0)) * model.scene.gravity, axis=-1)
+    return np.asarray(np.sum(np.where(struck[:, m], model.mass[m] * beyond, 0.0), axis=-1))
+
+
+@dataclass(frozen=True)
+class Entry:
+    """The ledger of one solve, J."""
+
+    change: float
+    work: float
+    friction: float
+    impact: float
+
+    @property
+    def remainder(self) -> float:
+        return self.change - self.work + self.friction + self.impact
+
+
+def step_ledger(model: Model, solve: Solve) -> Entry:
+    """The ledger of one solve; kept with it.
+
+    The same as its row of `entries`, in the form that is quicker for a few bodies: the guard of the
+    steppers asks for it in every step.
+    """
+    if solve.ledger is None:
+        solve.ledger = _entry(model, solve)
+    return solve.ledger
+
+
+def _entry(model: Model, solve: Solve) -> Entry:
+    dim, moving = model.dim, model.moving
+    start, end, h, half = solve.start, solve.end, solve.h, solve.half
+    change = energy(model, end) - energy(model, start)
+    before, after = (np.concatenate([s.v, s.w], axis=1) for s in (start, end))
+    weight = model.mass[moving, None] * model.scene.gravity
+    if solve.form == "euler":
+        shares, times, stages = (h, 0.0), (start.time, start.time), (EULER, VELOCITY)
+        left = right = half
+    else:
+        shares, times, stages = (h / 2, h / 2), (start.time, start.time + h), (POSITION, VELOCITY)
+        left, right = (half, half) if dim == 2 else _kicked(model, solve)
+    means = ((before + left) / 2, (right + after) / 2)
+    work = friction = impact = 0.0
+    pulled = np.zeros((len(model.bodies), dim))  # distance over which gravity acted in the kicks
+    for mean, share, time, stage in zip(means, shares, times, stages, strict=True):
+        if share:
+            loads = model.loads(time)[moving]
+            loads[:, :dim] -= weight
+            work += share * float(np.sum(loads * mean[moving]))
+            pulled += share * mean[:, :dim]
+        x = start.x if stage == POSITION else end.x
+        for c in (c for c in solve.contacts if c.stage == stage):
+            normal, tangential = _work(model, x, mean, c)
+            if c.impact:
+                impact -= normal + tangential
+            elif c.slid or np.sqrt(c.slip @ c.slip) > SLIDES * max(1.0, float(np.abs(mean).max())):
+                friction -= tangential
+    pairs = (model.pairs[c.pair] for c in solve.contacts if c.impact)
+    struck = {b for p in pairs for b in (p.first, p.second)}.intersection(moving.tolist())
+    for b in sorted(struck):
+        way = pulled[b] - (end.x[b] - start.x[b])
+        impact -= float(model.mass[b] * (way @ model.scene.gravity))
+    return Entry(change, work, friction, impact)
+
+
+def _kicked(model: Model, solve: Solve) -> tuple[np.ndarray, np.ndarray]:
+    """`_momentum_velocities` of one solve."""
+    m = model.moving
+    w = solve.half[m, 3:]
+    D = rotation.tangent_inverse(solve.h * w)
+    R = np.stack([solve.start.R[m], solve.end.R[m]])
+    J_W = R @ model.inertia[m] @ R.swapaxes(2, 3)
+    momentum = np.stack([D.swapaxes(1, 2), D]) @ (J_W @ w[:, :, None])
+    out = np.stack([solve.half, solve.half])
+    out[:, m, 3:] = np.linalg.solve(J_W, momentum)[..., 0]
+    return out[0], out[1]
+
+
+def _work(model: Model, x: np.ndarray, nu: np.ndarray, c: ContactRecord) -> tuple[float, float]:
+    """Work of the normal impulse and of friction for the velocities nu, bodies at x."""
+    pair = model.pairs[c.pair]
+    bodies = sorted((pair.first, pair.second))
+    u, dim = nu[bodies], model.dim
+    velocity = u[:, :dim] + rotation.turning(u[:, dim:], c.point - x[bodies])
+    relative = velocity[1] - velocity[0]
+    tangential = c.p_f[0] * float(c.tangent @ relative)
+    if dim == 3:
+        spin = float(c.normal @ (u[1, 3:] - u[0, 3:]))
+        tangential += c.p_f[1] * float(c.binormal @ relative) + c.p_f[2] * spin
+    return c.p_n * float(c.normal @ relative), tangential

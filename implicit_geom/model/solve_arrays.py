@@ -1,0 +1,138 @@
+"""Every accepted solve of a run as stacked arrays: what an independent check needs to recompute it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from implicit_geom.model.model import Model, State
+from implicit_geom.model.records import ContactRecord, Solve
+
+PARTS = ("x", "q", "v", "w")  # of a state
+ENTRIES = ("work", "friction", "impact", "remainder")  # of `implicit_geom.model.ledger`, J
+STATUSES = ("converged", "continued", "substepped", "failed")
+# residuals of `implicit_geom.check.certificate`, by name; `residual` is the solver's own, dimensionless
+RESIDUALS = ("dynamics", "gap", "complementarity", "friction")
+ASSESSED = (*RESIDUALS, *(f"{name}_energy" for name in ENTRIES))  # columns that follow from a step's solves
+BLOCK = 4096  # solves that are packed together
+UNKNOWN = (np.nan,) * len(ASSESSED)
+
+SOLVE = np.dtype(
+    [
+        ("step", "i8"),  # row of `run.steps` the solve belongs to
+        ("time", "f8"),  # start of the solve, s
+        ("h", "f8"),  # negative where a part of a composed step runs backwards
+        ("form", "U6"),  # euler, rattle
+        ("iterations", "i8"),
+        ("status", "U10"),
+        ("residual", "f8"),
+    ]
+)
+STEP = np.dtype(
+    [
+        ("time", "f8"),  # end of the step, s
+        ("step", "f8"),  # its length, s
+        ("iterations", "i8"),
+        ("status", "U10"),
+        ("form", "U8"),  # euler, rattle, rattle-4: the plainest of its parts
+        ("guard", "U8"),  # none, composed, substeps, euler: what the guard of the RATTLE steppers did
+        ("solves", "i8"),
+        ("contacts", "i8"),
+        ("residual", "f8"),
+        *[(name, "f8") for name in ASSESSED],
+        ("wall_time", "f8"),
+        (
+            "reason",
+            "U72",
+        ),  # why it was not an ordinary step of compiled code, see `implicit_geom.model.reasons`
+    ]
+)
+# the columns that follow from a step's solves, and the others
+KNOWN = np.dtype([(name, "f8") for name in ASSESSED])
+PLAIN = np.dtype([(name, STEP[name]) for name in STEP.names or () if name not in ASSESSED])
+
+
+def contact_dtype(dim: int) -> np.dtype:
+    """A closed contact of one solve (`steppers.solve.ContactRecord`); bodies by number, as added."""
+    whole = [(name, "i8") for name in ("solve", "pair", "feature", "first", "second", "stage")]
+    flags = [(name, "?") for name in ("impact", "lagged", "slid")]
+    frame = ("point", "normal", "tangent", "binormal", "end_point", "gap_point", "gap_normal")
+    vectors = [(name, "f8", (dim,)) for name in frame]
+    impulses = ("p_n", "p_t", "p_o", "p_r", "v_t", "v_o", "v_r")
+    numbers = [(name, "f8") for name in ("gap", "start_gap", "bounce", *impulses)]
+    return np.dtype([*whole, *flags, *vectors, *numbers])
+
+
+@dataclass(frozen=True)
+class Solves:
+    """All solves in order: `table` (S,), the states at their ends (S, B, ...), and their closed contacts.
+
+    `half` (S, B, dim + spins) are the velocities that moved the bodies.
+    """
+
+    table: np.ndarray
+    x: np.ndarray
+    q: np.ndarray
+    v: np.ndarray
+    w: np.ndarray
+    half: np.ndarray
+    contacts: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+    def end(self, i: int) -> State:
+        """The state at the end of solve i."""
+        row = self.table[i]
+        return State(float(row["time"] + row["h"]), self.x[i], self.q[i], self.v[i], self.w[i])
+
+    def path(self, initial: State) -> State:
+        """`initial` and the states at the ends of all solves, (S+1, B, ...): solve i is from i to i+1."""
+        parts = [np.concatenate([getattr(initial, part)[None], getattr(self, part)]) for part in PARTS]
+        return State(initial.time, *parts)
+
+    def part(self, first: int, last: int) -> Solves:
+        """The solves first <= i < last as a run of their own."""
+        inside = (self.contacts["solve"] >= first) & (self.contacts["solve"] < last)
+        contacts = self.contacts[inside]
+        contacts["solve"] -= first
+        rows = {name: getattr(self, name)[first:last] for name in ("table", *PARTS, "half")}
+        return Solves(contacts=contacts, **rows)
+
+    @staticmethod
+    def empty(state: State) -> Solves:
+        """No solves, of bodies as in `state`."""
+        none = {part: np.zeros((0, *getattr(state, part).shape)) for part in PARTS}
+        half = np.zeros((0, len(state.x), state.v.shape[1] + state.w.shape[1]))
+        contacts = np.zeros(0, contact_dtype(state.x.shape[1]))
+        return Solves(table=np.zeros(0, SOLVE), half=half, contacts=contacts, **none)
+
+
+def solves_of(model: Model, solves: list[Solve], steps: list[int] | None = None) -> Solves:
+    """Solves as arrays; `steps` are the numbers of the steps they belong to, zero without them."""
+    if not solves:
+        return Solves.empty(model.initial_state())
+    rows = [
+        (step, s.start.time, s.h, s.form, s.iterations, s.status, s.residual)
+        for s, step in zip(solves, steps or [0] * len(solves), strict=True)
+    ]
+    contacts = [_contact(model, i, c) for i, s in enumerate(solves) for c in s.contacts]
+    return Solves(
+        table=np.array(rows, SOLVE),
+        half=np.array([s.half for s in solves]),
+        contacts=np.array(contacts, contact_dtype(model.dim)),
+        **{part: np.array([getattr(s.end, part) for s in solves]) for part in PARTS},
+    )
+
+
+def _contact(model: Model, solve: int, c: ContactRecord) -> tuple[Any, ...]:
+    pair = model.pairs[c.pair]
+    whole = (solve, c.pair, c.feature, *sorted((pair.first, pair.second)), c.stage)
+    end = c.point if c.end_point is None else c.end_point
+    none = (0.0,) * model.dim
+    gap_at = (none if v is None else v for v in (c.gap_point, c.gap_normal))
+    vectors = (c.point, c.normal, c.tangent, c.binormal, end, *gap_at)
+    numbers = (c.gap, c.start_gap, c.bounce, c.p_n, *c.p_f, *c.slip)
+    return (*whole, c.impact, c.lagged, c.slid, *vectors, *numbers)

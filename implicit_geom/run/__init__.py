@@ -1,0 +1,1 @@
+"""Runs: `simulate`, `simulate_batch`, trajectories, what is recorded and saved."""

@@ -1,0 +1,313 @@
+"""`simulate_batch`: one scene with many values, in SIMD lanes and threads.
+
+Scenes that take the same course through the equations share the lanes of a processor's vectors. A lane
+that needs more than an ordinary step (an impact with restitution, a contact that jumps) takes that
+step alone and joins others afterwards.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from implicit_geom import rotation
+from implicit_geom.interface.arguments import checked_call
+from implicit_geom.interface.errors import CallError, SceneError, SimulationError
+from implicit_geom.interface.progress import Progress, reporting
+from implicit_geom.interface.words import shown
+from implicit_geom.model.model import Model, State
+from implicit_geom.model.solve_arrays import PARTS
+from implicit_geom.process.lazy import cached_property
+from implicit_geom.run.simulate import check_overlap
+from implicit_geom.run.trajectory import BodyMotion
+from implicit_geom.scene.limits import check_scales
+from implicit_geom.scene.notices import friction_missing
+from implicit_geom.scene.options import SimulationOptions
+from implicit_geom.scene.scene import Scene
+from implicit_geom.scene.switches import Stepper
+from implicit_geom.scene.values import variants
+from implicit_geom.steppers import make_stepper
+
+PAUSE = 0.1  # s between two reports of progress: counting thousands of scenes takes time
+MOST_NUMBERS = 2e9  # of all states of a batch, in 16 GB
+NAMED = 3  # failures that `summary` names
+FREE = 1e-9  # relative: a change of velocity this close to that of free flight is free flight's
+
+
+class Batch:
+    """Many runs as one set of arrays: `batch["egg"].position` is (scenes, T+1, dim).
+
+    status    (scenes,) "done" or "failed"; bodies of a failed scene are at NaN after its last good step
+    failures  the reasons, by scene
+    solved    (scenes,) steps that were taken outside the compiled code
+    wall_time time that all steps took, without the set-up, s
+    total_time  of the whole call of `simulate_batch` by the wall clock, set-up included, s
+    notices   what was said of the scene, see `implicit_geom.scene.notices`
+    """
+
+    def __init__(
+        self,
+        scenes: list[Scene],
+        options: SimulationOptions,
+        lanes: list[Lane],
+        wall_time: float,
+        total_time: float,
+    ) -> None:
+        self.scenes, self.options, self.wall_time, self.total_time = scenes, options, wall_time, total_time
+        self.notices: list[str] = []
+        count = len(options.step_lengths())
+        self.time = np.minimum(np.arange(count + 1) * options.step, options.duration)
+        self.failures = {i: lane.failure for i, lane in enumerate(lanes) if lane.failure}
+        self.status = np.array(["failed" if i in self.failures else "done" for i in range(len(lanes))])
+        self.solved = np.array([lane.alone for lane in lanes])
+        self._parts = lanes[0].shared
+
+    def __len__(self) -> int:
+        return len(self.scenes)
+
+    def __repr__(self) -> str:
+        return (
+            f"<Batch of {len(self)} rows, {len(self.failures)} failed: {self._counts()}, {self._seconds()}>"
+        )
+
+    def summary(self) -> str:
+        """A few lines of text: rows, steps, failures, time taken."""
+        lines = [
+            f"rows        {len(self)}, {len(self.failures)} failed",
+            f"steps       {self._counts()}",
+            f"stepper     {self.options.stepper}",
+            f"wall time   {self._seconds()}",
+            *(f"notice      {text}" for text in self.notices),
+            *(f"FAILED      row {i}: {text}" for i, text in list(self.failures.items())[:NAMED]),
+        ]
+        more = len(self.failures) - NAMED
+        return "\n".join([*lines, f"FAILED      {more} more, see batch.failures"] if more > 0 else lines)
+
+    def _counts(self) -> str:
+        each, left = len(self.time) - 1, int(self.solved.sum())
+        return f"{each} steps a row, {left} of {each * len(self)} left machine code"
+
+    def _seconds(self) -> str:
+        return f"{self.total_time:.3g} s in all, {self.wall_time:.3g} s for the steps"
+
+    @property
+    def names(self) -> list[str]:
+        return list(self.scenes[0].bodies)
+
+    def __getitem__(self, name: str) -> BodyMotion:
+        self.scenes[0].require(name, "batch")
+        i = self.names.index(name)
+        x, q, v, w = (self._parts[part][:, :, i] for part in PARTS)
+        return BodyMotion(x, q, v, w if self.scenes[0].dim == 3 else w[..., 0])
+
+    @cached_property
+    def kinetic_energy(self) -> np.ndarray:
+        """(scenes, T+1) J."""
+        total = np.zeros(self._parts["x"].shape[:2])
+        for i, name in enumerate(self.names):
+            if self.scenes[0].bodies[name].fixed:
+                continue
+            mass = np.array([s.bodies[name].mass for s in self.scenes])
+            J = np.array([s.bodies[name].inertia for s in self.scenes])
+            v, w = self._parts["v"][:, :, i], self._parts["w"][:, :, i]
+            if self.scenes[0].dim == 3:
+                w = np.einsum("stji,stj->sti", rotation.matrix(self._parts["q"][:, :, i]), w)  # body axes
+            total += np.einsum("s,sti,sti->st", mass, v, v) / 2 + np.einsum("sti,sij,stj->st", w, J, w) / 2
+        return total
+
+    @cached_property
+    def potential_energy(self) -> np.ndarray:
+        """(scenes, T+1) J, zero at the world's origin."""
+        total = np.zeros(self._parts["x"].shape[:2])
+        gravity = np.array([s.gravity for s in self.scenes])
+        for i, name in enumerate(self.names):
+            if not self.scenes[0].bodies[name].fixed:
+                mass = np.array([s.bodies[name].mass for s in self.scenes])
+                total -= np.einsum("s,sd,std->st", mass, gravity, self._parts["x"][:, :, i])
+        return total
+
+    @property
+    def energy(self) -> np.ndarray:
+        """(scenes, T+1) J."""
+        return self.kinetic_energy + self.potential_energy
+
+
+@checked_call(CallError)
+def simulate_batch(
+    scene: Scene,
+    values: Mapping[str, Any],
+    *,
+    duration: float,
+    step: float,
+    stepper: str | Stepper = "implicit-rattle",
+    friction_residual: str = "projection",
+    tolerance: float = 1e-10,
+    energy_guard: float = 1e-2,
+    threads: int | None = None,
+    progress: Progress = None,
+) -> Batch:
+    """Simulate a scene once for every row of `values`, arrays by the names of a scene file's fields.
+
+    >>> batch = simulate_batch(scene, {"bodies.egg.shape.a": [0.4, 0.5, 0.6]}, duration=2.0, step=0.01)
+    >>> batch["egg"].position[:, -1]
+
+    Nothing is compiled again when a value changes. A scene that cannot be solved to its end is marked in
+    `batch.status`; the others are not touched by it. `threads` are as many as there are processors.
+    """
+    options = SimulationOptions(duration, step, stepper, friction_residual, tolerance, "record", energy_guard)
+    options.check_step()
+    if threads is not None and (not isinstance(threads, int) or isinstance(threads, bool) or threads < 1):
+        raise SceneError(f"threads = {shown(threads)} must be a whole number above zero")
+    started = time.perf_counter()
+    scenes = variants(scene, values)
+    check_room(len(scenes), len(scene.bodies), options)
+    lanes: list[Lane] = []
+    shared: dict[str, np.ndarray] = {}
+    for i, s in enumerate(scenes):
+        try:
+            lanes.append(Lane.start(i, s, options, shared, len(scenes)))
+        except SceneError as error:
+            raise SceneError(f"values, row {i}: {error}") from None
+    wall_time = _run(lanes, options, threads or os.cpu_count() or 1, progress)
+    batch = Batch(scenes, options, lanes, wall_time, time.perf_counter() - started)
+    said = scene.friction_given or any(path.startswith("friction.") for path in values)
+    if not said and _touched(lanes, options.step):
+        batch.notices = [friction_missing(scene)]
+    return batch
+
+
+def _touched(lanes: list[Lane], h: float) -> bool:
+    """Whether any contact has closed: a body that nothing touches gains h times its load in each step."""
+    for lane in lanes:
+        model, done = lane.model, slice(0, min(lane.taken, lane.full) + 1)
+        for b in model.moving.tolist():
+            v = lane.shared["v"][lane.number, done, b]
+            free = h * model.loads(0.0)[b, : model.dim] / model.mass[b]
+            gained = np.linalg.norm(np.diff(v, axis=0) - free, axis=1)
+            if np.any(gained > FREE * (np.linalg.norm(v[1:], axis=1) + np.linalg.norm(free))):
+                return True
+    return False
+
+
+def check_room(scenes: int, bodies: int, options: SimulationOptions) -> None:
+    """Refuse a batch whose states no memory holds, before any of it is computed."""
+    numbers = scenes * bodies * 13 * options.duration / options.step
+    if numbers > MOST_NUMBERS:
+        raise SceneError(
+            f"values: the states of {scenes} scenes take {8 * numbers / 1e9:.3g} GB, at most "
+            f"{8 * MOST_NUMBERS / 1e9:g} GB are kept; take fewer rows at a time, a longer step, or use sweep"
+        )
+
+
+@dataclass
+class Lane:
+    """One scene on its way."""
+
+    number: int  # among the scenes
+    model: Model
+    solver: Any
+    state: State
+    lengths: np.ndarray
+    shared: dict[str, np.ndarray]  # x, q, v, w of all scenes, (scenes, T+1, B, ...)
+    taken: int = 0
+    alone: int = 0
+    compiled: bool = True  # whether compiled code suits it
+    stopped: bool = False  # the compiled code has left this lane at its next step
+    failure: str = ""
+
+    @staticmethod
+    def start(
+        number: int, scene: Scene, options: SimulationOptions, shared: dict[str, np.ndarray], scenes: int
+    ) -> Lane:
+        """The scene at rest; the first one makes the arrays that all share."""
+        model = Model(scene, options.friction_residual)
+        solver = make_stepper(model, options)
+        state = model.initial_state()
+        check_scales(model, state, options.step)
+        check_overlap(solver, state)
+        lengths = options.step_lengths()
+        fixed = np.setdiff1d(np.arange(len(model.bodies)), model.moving)
+        for part in PARTS:
+            first = getattr(state, part)
+            if part not in shared:
+                shared[part] = np.full((scenes, len(lengths) + 1, *first.shape), np.nan)
+            shared[part][number, 0] = first
+            shared[part][number][:, fixed] = first[fixed]
+        return Lane(number, model, solver, state, lengths, shared)
+
+    @property
+    def structure(self) -> tuple[Any, ...]:
+        """Lanes of equal structure can share an engine."""
+        return tuple(id(pair.kernel) for pair in self.model.pairs)
+
+    @property
+    def left(self) -> int:
+        """Steps of full length still to be taken in compiled code."""
+        return 0 if self.failure or not self.compiled else max(self.full - self.taken, 0)
+
+    @cached_property
+    def full(self) -> int:
+        """Steps of full length."""
+        return int(np.sum(self.lengths == self.lengths[0]))
+
+    @property
+    def finished(self) -> bool:
+        return bool(self.failure) or self.taken == len(self.lengths)
+
+    @property
+    def over(self) -> int:
+        """Steps that need no more work: all of them once it has failed."""
+        return len(self.lengths) if self.failure else self.taken
+
+    def step(self) -> None:
+        """One step by the stepper itself."""
+        try:
+            attempt = self.solver.step(self.state, float(self.lengths[self.taken]))
+        except SimulationError as error:
+            self.failure = str(error)
+            return
+        self.alone += 1
+        if attempt.reason or not attempt.solves:
+            self.failure = f"step at t = {self.state.time:.9g} s failed: {attempt.reason}"
+            return
+        self.keep(attempt.solves[-1].end)
+
+    def keep(self, state: State) -> None:
+        self.taken += 1
+        self.state = state
+        for part in PARTS:
+            self.shared[part][self.number, self.taken] = getattr(state, part)
+
+
+def _run(lanes: list[Lane], options: SimulationOptions, threads: int, progress: Progress) -> float:
+    """Take all lanes to their ends; the time it took, s."""
+    from implicit_geom.compiled import available
+
+    total = sum(len(lane.lengths) for lane in lanes)
+    with reporting(progress, total) as done:
+        due = 0.0
+
+        def told() -> None:
+            nonlocal due
+            if time.perf_counter() >= due:
+                done(sum(lane.over for lane in lanes))
+                due = time.perf_counter() + PAUSE
+
+        started = time.perf_counter()
+        if available():
+            from implicit_geom.compiled.lanes import run_lanes
+
+            wall_time = run_lanes(lanes, options, threads, told)
+        else:
+            for lane in lanes:
+                while not lane.finished:
+                    lane.step()
+                    told()
+            wall_time = time.perf_counter() - started
+        done(total)
+    return wall_time

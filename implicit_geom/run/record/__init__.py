@@ -1,0 +1,1 @@
+"""What a run keeps of its steps, packed."""

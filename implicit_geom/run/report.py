@@ -1,0 +1,135 @@
+"""`run.summary()`: a few lines of text on a run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from implicit_geom.geometry.faces import faces_that_turn
+from implicit_geom.model.solve_arrays import ENTRIES, STATUSES
+
+NAMED = 3  # pairs and reasons that are named, the others are counted
+
+
+def summary(run: Any) -> str:
+    """Steps, iterations, penetration, energy, time taken; what was out of the ordinary."""
+    energy, count = run.energy, len(run.time) - 1
+    taken = sum(call.steps for call in run.calls)
+    # the zero of the potential is arbitrary: a start near zero is no measure of the energy at hand
+    scale = max(abs(energy[0]), float(run.kinetic_energy.max(initial=0.0)))
+    change = f" ({(energy[-1] - energy[0]) / scale:+.3g} relative)" if scale > 0 else ""
+    iterations = run.taken["iterations"][:count] if count else np.zeros(1)
+    contacts = len(run.contacts) if "contacts" in run.__dict__ else sum(map(len, run.contact_blocks()))
+    lines = [
+        f"time        {run.time[0]:g} to {run.time[-1]:g} s in {taken} steps: {_statuses(run)}",
+        f"recorded    {count} of them: every {_ordinal(run.options.record)} and the last; iterations and "
+        "contacts are of these, all else is of all steps",
+        f"stepper     {_steppers(run)}{_guarded(run)}",
+        f"iterations  median {np.median(iterations):g}, most {iterations.max():g} a step",
+        f"contacts    {contacts} rows, deepest penetration {run.max_penetration:.3g} m",
+        f"energy      {energy[0]:.9g} J to {energy[-1]:.9g} J{change}",
+        *_balance(run, scale),
+        *_time(run),
+        *(f"notice      {text}" for text in dict.fromkeys(n for call in run.calls for n in call.notices)),
+        *_faces(run),
+    ]
+    if count == taken:
+        del lines[1]
+    if run.failed:
+        lines.insert(0, f"FAILED      {run.failure}")
+    return "\n".join(lines)
+
+
+def _statuses(run: Any) -> str:
+    counts = {s: sum(call.statuses.get(s, 0) for call in run.calls[:-1]) for s in STATUSES if s != "failed"}
+    last = run.calls[-1].statuses
+    told = {s: counts.get(s, 0) + last.get(s, 0) for s in STATUSES}  # (a step that failed is the last one)
+    return ", ".join(f"{n} {s}" for s, n in told.items() if n)
+
+
+def _ordinal(n: int) -> str:
+    ending = "th" if n % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(n % 10, "th")
+    return f"{n}{ending}"
+
+
+def _steppers(run: Any) -> str:
+    """The stepper; which steps by which where there were several."""
+    parts: list[list[Any]] = []
+    for call in run.calls:
+        if parts and parts[-1][0] == call.stepper:
+            parts[-1][2] += call.steps
+        elif call.steps or not parts:
+            parts.append([call.stepper, call.first, call.first + call.steps - 1])
+    if len(parts) == 1:
+        return str(run.options.stepper)
+    return ", ".join(f"{name} (steps {first} to {last})" for name, first, last in parts)
+
+
+def _guarded(run: Any) -> str:
+    """How many steps were composed, and how many the guard took in another way."""
+    steps = sum(call.steps for call in run.calls)
+    if run.options.switches.integrator == "euler" or not steps:
+        return ""
+    parts = []
+    if run.options.name == "implicit-rattle-4":
+        parts.append(f"{sum(call.fourth for call in run.calls)} steps of order four")
+    ways = {"composed": "composed", "substeps": "in sub-steps", "euler": "in Euler's form"}
+    counts = {words: sum(call.guards.get(way, 0) for call in run.calls) for way, words in ways.items()}
+    told = ", ".join(f"{n} {words}" for words, n in counts.items() if n)
+    share = sum(counts.values()) / steps
+    parts.append(f"{share:.2%} of the steps guarded" + (f" ({told})" if told else ""))
+    return ": " + ", ".join(parts)
+
+
+def _balance(run: Any, scale: float) -> list[str]:
+    """The sums of the ledger; the remainder also over the energy at hand, and that of the worst step."""
+    run.assess()
+    count = len(run.time) - 1
+    each = {name: run.taken[f"{name}_energy"][:count] for name in ENTRIES}
+    sums = {name: float(values.sum()) for name, values in each.items()}
+    lost = f"lost in friction {sums['friction']:.6g} J, in impacts {sums['impact']:.6g} J"
+    relative = ""
+    if scale > 0 and count:
+        worst = float(np.max(each["remainder"])) / scale
+        where = "a step" if run.options.record == 1 else f"{run.options.record} steps"
+        relative = f" ({sums['remainder'] / scale:+.2g} relative, largest gain in {where} {worst:.2g})"
+    return [
+        f"ledger      work {sums['work']:.6g} J, {lost}",
+        f"remainder   {sums['remainder']:+.3g} J{relative}: the error of the steps",
+    ]
+
+
+def _time(run: Any) -> list[str]:
+    """Wall time, steps outside compiled code with their reasons, and the slowest of them."""
+    total, steps = (sum(getattr(c, name) for c in run.calls) for name in ("total_time", "step_time"))
+    if any(call.compiled is None for call in run.calls):
+        return [f"wall time   {steps:.3g} s for the steps alone; of the rest this file knows nothing"]
+    lines = [f"wall time   {total:.3g} s in all: {steps:.3g} s for the steps, the rest set-up and recording"]
+    reasons: dict[str, int] = {}
+    for call in run.calls:
+        for reason, (n, _) in call.outside.items():
+            reasons[reason] = reasons.get(reason, 0) + int(n)
+    outside = sum(reasons.values())
+    told = sorted(reasons.items(), key=lambda item: -item[1])
+    words = ", ".join(f"{n} {reason}" for reason, n in told[:NAMED])
+    words += f", {sum(n for _, n in told[NAMED:])} others" if len(told) > NAMED else ""
+    inside = sum(call.compiled for call in run.calls)
+    lines.append(f"compiled    {inside} steps; {outside} left machine code{f' ({words})' if words else ''}")
+    slowest = sorted((row for call in run.calls for row in call.slowest), reverse=True)[:NAMED]
+    if slowest:
+        each = ", ".join(f"{s:.3g} s at t = {t:.6g} s ({reason})" for s, t, reason in slowest)
+        lines.append(f"slowest     {each}")
+    return lines
+
+
+def _faces(run: Any) -> list[str]:
+    found = faces_that_turn(run)
+    if not found:
+        return []
+    names = ", ".join(f"{a!r} and {b!r}" for a, b in found[:NAMED])
+    more = f" and {len(found) - NAMED} more pairs" if len(found) > NAMED else ""
+    return [
+        f"notice      faces of {names}{more} touch with e_r = 0: friction there resists no turning about "
+        "the normal; set e_r in metres, about 2/3 of the radius of the face"
+    ]

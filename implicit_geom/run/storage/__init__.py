@@ -1,0 +1,1 @@
+"""Runs and failed steps as files."""

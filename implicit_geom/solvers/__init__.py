@@ -1,0 +1,1 @@
+"""Solvers that know no physics: semi-smooth Newton, block elimination (Schur complement), cones, LCPs."""

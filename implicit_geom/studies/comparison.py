@@ -1,0 +1,220 @@
+"""`compare`: the same scene under several steppers, each measured against the best run there is."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from implicit_geom.interface.errors import SceneError, SimulationError
+from implicit_geom.interface.progress import Progress, part, reporting
+from implicit_geom.model.model import Model
+from implicit_geom.run.simulate import simulate
+from implicit_geom.run.trajectory import Trajectory
+from implicit_geom.scene.options import SimulationOptions, positive
+from implicit_geom.scene.scene import Scene
+from implicit_geom.scene.scene_file import scene_of
+from implicit_geom.scene.switches import APPROXIMATE, NAMED, Stepper
+from implicit_geom.steppers import make_stepper
+from implicit_geom.studies.reference_run import FINER, Errors, Reference, best_run, given_run
+
+LETTERS = {"surface": "S", "gap": "G", "wrench": "W", "friction": "F"}
+ERRORS = ("energy_error", "energy_error_end", "position_error", "position_error_end", "penetration")
+COLUMNS = (*ERRORS, "time_per_step", "iterations", "steps", "failed", "end_time")
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One stepper of a comparison; the run and its errors are None where the scene was refused."""
+
+    label: str
+    stepper: Stepper
+    run: Trajectory | None
+    errors: Errors | None
+    reason: str
+
+    @property
+    def finished(self) -> bool:
+        return self.run is not None and not self.run.failed
+
+    def row(self) -> dict[str, Any]:
+        """energy_error: largest, over the energy at hand; position_error: largest, m; at the end likewise.
+
+        Errors of a run that failed are those up to its last good step, at `end_time`.
+        """
+        out: dict[str, Any] = {"stepper": self.label, "approximate": " ".join(self.stepper.approximated)}
+        if self.run is None or self.errors is None:
+            return {**out, **dict.fromkeys(COLUMNS, np.nan), "steps": 0, "failed": 1, "reason": self.reason}
+        steps, energy, position = self.run.taken, self.errors.energy, self.errors.position
+        errors = (energy.max(), energy[-1], position.max(), position[-1], self.run.max_penetration)
+        costs = (np.mean(steps["wall_time"]), np.mean(steps["iterations"]))
+        good = len(self.run.good_steps)
+        counts = (good, len(steps) - good, float(self.run.time[-1]))
+        row = dict(zip(COLUMNS, (*map(float, (*errors, *costs)), *counts)))
+        return {**out, **row, "reason": self.reason}
+
+
+class Comparison:
+    """Runs of one scene by stepper: `comparison.table["energy_error"]`, `print(comparison)`.
+
+    `reference` is what they are measured against, with its own uncertainty; `found` the steppers by label.
+    """
+
+    def __init__(
+        self, found: list[Compared], reference: Reference, step: float, left_out: dict[str, str]
+    ) -> None:
+        self.found = {compared.label: compared for compared in found}
+        self.reference, self.step = reference, step
+        self.left_out = left_out  # named steppers that do not suit the scene, and why
+
+    def __len__(self) -> int:
+        return len(self.found)
+
+    @property
+    def finished(self) -> list[str]:
+        """The steppers that took the scene to its end."""
+        return [label for label, compared in self.found.items() if compared.finished]
+
+    @property
+    def table(self) -> dict[str, np.ndarray]:
+        """Columns, one row a stepper."""
+        rows = [compared.row() for compared in self.found.values()]
+        return {name: np.array([row[name] for row in rows]) for name in rows[0]}
+
+    def __str__(self) -> str:
+        width = max(len(label) for label in self.found) + 2
+        lines = [
+            f"{'stepper':{width}}{'energy error':>14}{'position error':>16}{'penetration':>13}"
+            f"{'time a step':>13}{'failed':>8}"
+        ]
+        for label, compared in self.found.items():
+            row = compared.row()
+            below = row["energy_error"] < self.reference.energy_error
+            lines.append(
+                f"{label:{width}}{'<' if below else ''}{row['energy_error']:{13 if below else 14}.3g}"
+                f"{row['position_error']:14.3g} m{row['penetration']:11.2g} m{row['time_per_step']:11.2g} s"
+                f"{row['failed']:8d}" + (f"  {row['reason']}" if row["reason"] else "")
+            )
+        own = self.reference
+        uncertain = f"; uncertain by {own.energy_error:.2g} in energy, {own.position_error:.2g} m in position"
+        known = uncertain if np.isfinite(own.energy_error) else ""
+        lines.append(f"reference: {own.words}{known}")
+        lines.append(
+            "errors are the largest on the way, that of the energy over the energy at hand; "
+            "<: less than the reference is uncertain by"
+        )
+        return "\n".join([*lines, *(f"left out: {name}: {why}" for name, why in self.left_out.items())])
+
+    def save(self, folder: str | Path) -> list[Path]:
+        """Write comparison.csv and comparison.png (and attribution.csv of all sixteen); what was written."""
+        from implicit_geom.studies.comparison_figures import write
+
+        return write(self, Path(folder))
+
+
+def combinations(**changes: Any) -> dict[str, Stepper]:
+    """The sixteen steppers of the four switches, `----` exact to `SGWF` with all four approximate.
+
+    S: faceted surface, G: gap linearised at the start, W: wrench at the start, F: friction pyramid.
+    `changes` are facets, directions and aligned, of those steppers that have them.
+    """
+    out = {}
+    for chosen in sorted(itertools.product((False, True), repeat=4), key=sum):
+        on = [name for name, approximate in zip(LETTERS, chosen) if approximate]
+        own = {"facets": "surface", "directions": "friction", "aligned": "friction"}
+        fields = {name: value for name, value in changes.items() if own.get(name, name) in on}
+        out[label(on)] = Stepper.of({**fields, **{name: APPROXIMATE[name] for name in on}})
+    Stepper.of(changes | {"friction": "pyramid"})  # names that no stepper has are refused
+    return out
+
+
+def label(approximate: Any) -> str:
+    """The letters of the switches that are approximate, - for the others."""
+    return "".join(letter if name in approximate else "-" for name, letter in LETTERS.items())
+
+
+def compare(
+    scene: Scene | str | Path,
+    *,
+    duration: float | None = None,
+    step: float | None = None,
+    steppers: Any = None,
+    reference: Trajectory | None = None,
+    progress: Progress = None,
+    **options: Any,
+) -> Comparison:
+    """Run a scene under several steppers and measure each against the best run there is.
+
+    >>> print(compare(scene, duration=2.0, step=0.01, steppers=["implicit-rattle", "stewart-trinkle"]))
+    >>> attribution(compare(scene, duration=2.0, step=0.01, steppers="all"))
+
+    scene      a Scene, or a scene file, whose duration and step then need not be given
+    steppers   names or `Stepper`s, or {label: stepper}; every named one if left out; "all" for the sixteen
+               combinations of the switches
+    reference  a run to measure against, whose step divides `step`; otherwise see `reference_run.best_run`
+    options    tolerance and friction_residual of `simulate`
+
+    A stepper that fails, or refuses the scene, is a row that says so.
+    """
+    scene, options = scene_of(scene, {**options, "duration": duration, "step": step})
+    chosen, left_out = chosen_steppers(scene, list(NAMED) if steppers is None else steppers, steppers is None)
+    for name in ("stepper", "on_failure", "energy_guard"):  # the steppers differ in these
+        options.pop(name, None)
+    duration, h = (positive(name, options.get(name)) for name in ("duration", "step"))
+    steps = len(SimulationOptions(duration, h).step_lengths())
+    before = 3 * FINER * steps if reference is None else 0
+    with reporting(progress, before + len(chosen) * steps) as done:
+        if reference is None:
+            against = best_run(scene, **options, progress=part(done, 0, before))
+        else:
+            against = given_run(scene, reference)
+        found = []
+        for first, (name, stepper) in enumerate(chosen.items()):
+            told = part(done, before + first * steps, steps)
+            found.append(_run(scene, name, stepper, against, {**options, "progress": told}))
+            told(1.0)
+    return Comparison(found, against, h, left_out)
+
+
+def _run(scene: Scene, name: str, stepper: Stepper, against: Reference, options: dict[str, Any]) -> Compared:
+    try:
+        run = simulate(scene, **options, stepper=stepper, on_failure="record")
+    except (SceneError, SimulationError) as error:  # of this stepper: the reference has taken the scene
+        return Compared(name, stepper, None, None, str(error))
+    return Compared(name, stepper, run, against.errors(run), run.failure)
+
+
+def chosen_steppers(scene: Scene, steppers: Any, suiting: bool) -> tuple[dict[str, Stepper], dict[str, str]]:
+    """Steppers by label, from what `compare` takes, and which were left out, and why.
+
+    Where only those `suiting` the scene are wanted the others are left out; where none suits it is refused.
+    """
+    if isinstance(steppers, str):
+        steppers = combinations() if steppers == "all" else [steppers]
+    if not isinstance(steppers, Mapping):
+        made = [Stepper.of(given) for given in steppers]
+        steppers = {str(stepper): stepper for stepper in made}
+    if not steppers:
+        raise SceneError("steppers must name at least one, such as ['implicit-euler']")
+    chosen = {str(name): Stepper.of(given) for name, given in steppers.items()}
+    refused = {name: why for name, stepper in chosen.items() if (why := _refused(scene, stepper))}
+    if len(refused) == len(chosen):
+        raise SceneError(next(iter(refused.values())))
+    if not suiting:
+        return chosen, {}
+    return {name: stepper for name, stepper in chosen.items() if name not in refused}, refused
+
+
+def _refused(scene: Scene, stepper: Stepper) -> str:
+    """Why a stepper does not take the scene; empty where it does."""
+    if stepper.exact and stepper.surface == "implicit":
+        return ""
+    try:
+        make_stepper(Model(scene), SimulationOptions(1.0, 1.0, stepper))
+    except SceneError as error:
+        return str(error)
+    return ""

@@ -1,0 +1,1 @@
+"""Shapes given by the text of their implicit function."""

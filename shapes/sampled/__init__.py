@@ -1,0 +1,1 @@
+"""Shapes known through their constraints alone: rays, boundary samples, mass, facets, meshes."""
