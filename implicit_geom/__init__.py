@@ -17,10 +17,11 @@ if (_beside / "pyproject.toml").is_file() and (_beside / "shapes" / "shape.py").
 
 from implicit_geom import shapes
 from implicit_geom.geometry.distance import distance
-from implicit_geom.interface.errors import SceneError, SceneNotice, SimulationError, StepFailed
+from implicit_geom.interface.errors import SceneError, SceneNotice, SimulationError
 from implicit_geom.run.batch import Batch, simulate_batch
 from implicit_geom.run.simulate import simulate
 from implicit_geom.run.storage.replay import replay
+from implicit_geom.run.storage.step_failed import StepFailed
 from implicit_geom.run.trajectory import Trajectory
 from implicit_geom.scene.scene import Scene
 from implicit_geom.scene.scene_file import read_scene

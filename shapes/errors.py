@@ -1,15 +1,6 @@
-"""The error that a bad shape raises."""
+"""The errors that a bad shape raises."""
 
-from typing import Any
-
-from implicit_geom.interface.words import one_line
-
-
-class OneLine(Exception):
-    """An error whose message is one short line of printable characters, whatever it was made of."""
-
-    def __init__(self, message: str = "", *rest: Any) -> None:
-        super().__init__(one_line(str(message)), *rest)
+from implicit_geom.interface.errors import OneLine
 
 
 class ShapeError(OneLine, ValueError):

@@ -12,7 +12,6 @@ from implicit_geom.interface.words import shown
 from implicit_geom.shapes.errors import ShapeError
 
 MOST_POINTS = 10_000  # vertices of one shape, checked within a second
-QUATERNION = 0.1  # of a quaternion's length from one: typed with few digits, not another quantity
 
 
 def positive(kind: str, name: str, value: Any, *, zero: bool = False) -> float:
@@ -73,7 +72,7 @@ def quaternion(kind: str, name: str, value: Any) -> tuple[float, ...]:
     """A quaternion w, x, y, z, made a unit quaternion; one far from that is refused."""
     v = vector(kind, name, value, 4)
     norm = float(np.linalg.norm(v))
-    if abs(norm - 1) > QUATERNION:
+    if abs(norm - 1) > numbers.QUATERNION:
         raise ShapeError(
             f"{kind}: {name} = {shown(value)} has the length {norm:.4g}; "
             "a quaternion w, x, y, z must have length 1: divide it by its length"

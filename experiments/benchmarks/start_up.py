@@ -24,11 +24,11 @@ from typing import Any
 
 import numpy as np
 
-from implicit_geom.compiled import SWITCH
 from implicit_geom.experiments.benchmarks.timing import conditions, judged, remarks
 from implicit_geom.experiments.check import Check, at_least, at_most
 from implicit_geom.experiments.comparison import Table, columns
 from implicit_geom.experiments.figures import BLUE, GREY, ORANGE, PAGE, label, panels, paper
+from implicit_geom.machine.availability import SWITCH
 from implicit_geom.machine.disk import FOLDER
 
 TITLE = "start-up in fresh processes: import, first step with and without compiled code on disk, demo"

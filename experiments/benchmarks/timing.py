@@ -17,9 +17,9 @@ from pathlib import Path
 
 import numpy as np
 
-from implicit_geom.compiled import SWITCH
 from implicit_geom.experiments.comparison import Table, columns
 from implicit_geom.experiments.peers import MODULES, SOURCES, installed, version_of
+from implicit_geom.machine.availability import SWITCH
 
 ABSENT = "-"
 PIECE = 2e-3  # s

@@ -15,10 +15,10 @@ import numpy as np
 
 from implicit_geom import shapes
 from implicit_geom.experiments.fuzz.files import BYTES, Alone, Case, outcome
-from implicit_geom.interface.errors import StepFailed
 from implicit_geom.run.simulate import simulate
 from implicit_geom.run.storage.replay import prepare, replay
 from implicit_geom.run.storage.replay_file import FORMAT, digest, read_record
+from implicit_geom.run.storage.step_failed import StepFailed
 from implicit_geom.scene.scene import Scene
 from implicit_geom.scene.scene_file import to_dict
 

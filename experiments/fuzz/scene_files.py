@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from implicit_geom.commands.sweep import read_sweep
 from implicit_geom.experiments.fuzz.judge import verdict
 from implicit_geom.scene.options import SimulationOptions
 from implicit_geom.scene.scene_file import read_scene
 from implicit_geom.studies.sweeps.grid import grid
 from implicit_geom.studies.sweeps.summaries import read_summary
+from implicit_geom.studies.sweeps.sweep_file import read_sweep
 
 SCENE = """dim = 3
 gravity = [0, 0, -9.81]

@@ -14,6 +14,7 @@ import numpy as np
 from implicit_geom.classical.contacts import ON_SECOND, SMOOTH, Contacts, PairLaws, joined, none, stacked
 from implicit_geom.classical.surfaces import HALFSPACE, POLYTOPE, ROUND, Surfaces
 from implicit_geom.classical.vertices import Vertices, against_plane, polygons, world_plane
+from implicit_geom.equations.tangent import references
 from implicit_geom.geometry.distance import closest, track
 from implicit_geom.geometry.supports import Supports, spheres_that_meet
 from implicit_geom.model.model import Model, State
@@ -240,9 +241,7 @@ class Finder:
         """Tangents and binormals; in space along a world axis that a pair keeps while it is across n."""
         if self.model.dim == 2:
             return np.stack([n[:, 1], -n[:, 0]], axis=1), np.zeros_like(n)
-        axes = np.eye(3)[np.argmin(np.abs(n), axis=1)]
-        for k, c in enumerate(pairs.tolist()):
-            last = self.references.get(c)
-            if last is not None and abs(last @ n[k]) < 0.9:
-                axes[k] = last
+        none = np.zeros(3)
+        last = np.array([self.references.get(c, none) for c in pairs.tolist()]).reshape(-1, 3)
+        axes = references(n, last)
         return self.laws.tangents(state, self.laws.of(pairs)[2], n, axes)

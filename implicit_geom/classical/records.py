@@ -6,10 +6,9 @@ import numpy as np
 
 from implicit_geom.classical.overlaps import Overlap
 from implicit_geom.classical.step import Outcome, Step
-from implicit_geom.contact.rattle_ncp import TOUCH
+from implicit_geom.equations.thresholds import SLAP, SLIDES, TOUCH
 from implicit_geom.model.model import State
 from implicit_geom.model.records import EULER, LAGGED, ContactRecord
-from implicit_geom.steppers.closed_contacts import SLAP, SLIDES
 
 OVERLAPPED = -1  # the feature of a row that tells of an overlap, and of no contact
 OVERLAP = 1e-12  # over the body's size: a contact that does not press, but is this deep, is listed too

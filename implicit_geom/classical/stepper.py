@@ -15,6 +15,7 @@ from implicit_geom.classical.overlaps import Overlap, Overlaps
 from implicit_geom.classical.records import records
 from implicit_geom.classical.relaxed_step import RelaxedStep
 from implicit_geom.classical.step import Key, Outcome, Step
+from implicit_geom.equations.tangent import references
 from implicit_geom.interface.errors import SceneError, SimulationError
 from implicit_geom.model.model import Model, State
 from implicit_geom.model.records import Attempt, Solve
@@ -138,9 +139,8 @@ class ApproximateStepper:
         if self.model.dim == 3:
             finder = self.problem.finder
             for (pair, _), n in zip(keys, found.wrenches.normal, strict=True):
-                last = finder.references.get(pair)
-                if last is None or abs(last @ n) >= 0.9:
-                    finder.references[pair] = np.eye(3)[np.argmin(np.abs(n))]
+                last = finder.references.get(pair, np.zeros(3))
+                finder.references[pair] = references(n[None], last[None])[0]
 
     # ---- between steps
 

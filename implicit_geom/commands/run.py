@@ -7,13 +7,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from implicit_geom.interface.errors import SceneError, SimulationError, StepFailed
+from implicit_geom.interface.errors import SceneError, SimulationError
 from implicit_geom.interface.words import shown
 from implicit_geom.interface.writing import check_input_kept
 from implicit_geom.process.signals import HELD, status
 from implicit_geom.run.simulate import simulate
 from implicit_geom.run.storage.replay import replay
 from implicit_geom.run.storage.replay_file import check_output as check_record
+from implicit_geom.run.storage.step_failed import StepFailed
 from implicit_geom.run.trajectory import Trajectory
 from implicit_geom.scene.options import SimulationOptions
 from implicit_geom.scene.scene import Scene

@@ -19,6 +19,7 @@ from implicit_geom.compiled.library import body_code, march_code
 from implicit_geom.compiled.single import memory as alone_memory
 from implicit_geom.compiled.single.functions import alone_functions
 from implicit_geom.compiled.tables import Group, Numbers, Problem, Table
+from implicit_geom.equations.thresholds import COMPOSITION
 from implicit_geom.equations.unknowns import flat
 from implicit_geom.model.closest_point_problem import halfspace_plane
 from implicit_geom.model.contact_group import WarmStart
@@ -27,7 +28,6 @@ from implicit_geom.model.model import Model, State
 from implicit_geom.process.lazy import cached_property
 from implicit_geom.process.threads import building, paused
 from implicit_geom.scene.options import SimulationOptions
-from implicit_geom.steppers.rattle import PARTS as LENGTHS
 
 ALIGNMENT = 64  # bytes
 History = tuple[float, np.ndarray]  # how many of the last solutions are of use, (PAST, unknowns)
@@ -77,7 +77,7 @@ class Engine:
         self.candidates = candidates
         self.dim, self.lanes = model.dim, lanes
         self.rattle = options.name != "implicit-euler"
-        self.parts = len(LENGTHS) if options.name == "implicit-rattle-4" else 1
+        self.parts = len(COMPOSITION) if options.name == "implicit-rattle-4" else 1
         self.velocities = model.dim + model.spins
         self.chunk, self.records = chunk, records
         self._kept: list[np.ndarray] = []  # arrays whose addresses the tables hold
@@ -181,24 +181,24 @@ class Engine:
         B, moving = len(model.bodies), model.moving
         self.nu = self._array(B, nv)
         stages = ["position", "velocity"] if self.rattle else ["euler"]
-        lengths = LENGTHS if self.parts > 1 else (1.0,)
+        lengths = COMPOSITION if self.parts > 1 else (1.0,)
         kinds = np.zeros(0, int)
         if self.alone is None:
             problems = [self._problem(scheme) for scheme in stages]
             self.history = self._array(prediction.PAST, int(problems[0][Problem.SIZE]))
-            weights = self._array(len(LENGTHS), prediction.KINDS, prediction.PAST)
+            weights = self._array(len(COMPOSITION), prediction.KINDS, prediction.PAST)
             weights[: self.parts] = prediction.weights(lengths)[..., None]
             layouts = [(g.layout(stages[0]), g.kind.patches) for g in self.groups for _ in g.members]
             kinds = prediction.kinds(moving.size * nv, layouts)
         else:
             problems = [alone_memory.warm_starts(self)]
             self.history = self._array(prediction.RATES + 1, 2 * self.alone.unknowns)
-            weights = self._array(len(LENGTHS), prediction.RATES, 2)
+            weights = self._array(len(COMPOSITION), prediction.RATES, 2)
             weights[: self.parts] = prediction.rate_weights(lengths, self.rattle)[..., None]
         others = self._others()
         contacts = len(self.order) * self.record_block.size if self.records else 0
         self.stride = B * (self.state_block.size + nv) + 2 + len(stages) * contacts
-        room = self.chunk * self.parts + len(LENGTHS) - 1  # (any step may have to be composed)
+        room = self.chunk * self.parts + len(COMPOSITION) - 1  # (any step may have to be composed)
         self.output = (room, self.stride, self.lanes)  # the shape of the rows that a run writes to
         self.composed = self._array(self.chunk)
         longest = max(self.state_block.size, 64)
@@ -373,7 +373,7 @@ class Engine:
 
     def solves(self, lane: int, steps: int) -> np.ndarray:
         """How many solves each of the first steps of the last run took."""
-        return np.where(self.composed[:steps, lane] > 0, len(LENGTHS), self.parts)
+        return np.where(self.composed[:steps, lane] > 0, len(COMPOSITION), self.parts)
 
     def read(self, lane: int, steps: int) -> Rows:
         """What the last run wrote for a lane in its first `steps` steps."""

@@ -15,10 +15,10 @@ from implicit_geom.compiled.single.functions import AloneFunctions
 from implicit_geom.compiled.single.parts import AloneParts
 from implicit_geom.compiled.solver import emit_solver
 from implicit_geom.compiled.tables import Group, Numbers, Table
+from implicit_geom.equations.thresholds import COMPOSITION
 from implicit_geom.machine.code import Array, Code, Mask, Module, Number, Whole
 from implicit_geom.model.reasons import Left
 from implicit_geom.solvers.newton import NewtonOptions
-from implicit_geom.steppers.rattle import PARTS
 
 COMPOSED = "implicit-rattle-4"
 
@@ -52,7 +52,7 @@ def _emit_steps(m: Module, parts: Parts, stepper: str) -> None:
             with groups(c, one) as g:
                 n = g[Group.COUNT] * g[Group.N_WARM]
                 c.copy(g.array(Group.SAVED_WARM, "n"), g.array(Group.WARM, "n"), n)
-            lengths = PARTS if stepper == COMPOSED else (1.0,)
+            lengths = COMPOSITION if stepper == COMPOSED else (1.0,)
             gain, steady = _take(c, t, parts, lengths, rows)
             if stepper == COMPOSED:
                 parts.trouble(numbers, steady < 0.5, Left.MODE)
@@ -104,7 +104,7 @@ def _compose(c: Code, t: Array, parts: Parts, refused: Mask, bound: Number, rows
     before = numbers[Numbers.TROUBLE]
     _back(c, t, parts, refused)
     numbers[Numbers.TROUBLE] = refused.select(0.0, 1.0)
-    gain, steady = _take(c, t, parts, PARTS, rows, refused)
+    gain, steady = _take(c, t, parts, COMPOSITION, rows, refused)
     parts.trouble(numbers, steady < 0.5, Left.GAIN)  # (of the step that was refused)
     parts.trouble(numbers, _gains(numbers, gain, bound), Left.GAIN)
     numbers[Numbers.KNOWN] = refused.select(0.0, numbers[Numbers.KNOWN])
@@ -130,14 +130,14 @@ class Rows:
     def __init__(self, c: Code, t: Array, stepper: str) -> None:
         self.c, self.t = c, t
         self.rows, self.stride = t.array(Table.SOLVE_ROWS, "n"), t[Table.SOLVE_STRIDE]
-        self.parts = len(PARTS) if stepper == COMPOSED else 1
+        self.parts = len(COMPOSITION) if stepper == COMPOSED else 1
         self.place, self.count = c.counter(0), c.counter(0)
         self.single = c.lanes == 1
 
     def start(self, k: Whole) -> None:
         """The march ends where a step may find no room."""
         self.k = k
-        self.c.leave(self.place.get() + len(PARTS) > self.t[Table.ROOM])
+        self.c.leave(self.place.get() + len(COMPOSITION) > self.t[Table.ROOM])
         self.t.array(Table.COMPOSED, "n")[k] = 0.0
         self.count.set(self.parts)
 
@@ -149,7 +149,7 @@ class Rows:
         """The step is composed, in the lanes where that was found."""
         self.t.array(Table.COMPOSED, "n")[self.k] = found.select(1.0, 0.0)
         if self.single:
-            self.count.set(len(PARTS))
+            self.count.set(len(COMPOSITION))
         else:
             states = self.t[Table.BODIES] * parts.n_state
             self.c.copy(self.of_part(0), self.t.array(Table.STATE, "n"), states)

@@ -15,13 +15,12 @@ from implicit_geom import rotation
 from implicit_geom.compiled import blocks
 from implicit_geom.compiled.blocks import Part
 from implicit_geom.compiled.pair_start import PairStart
-from implicit_geom.contact.rattle_ncp import TOUCH
 from implicit_geom.equations.closest_point import is_halfspace
 from implicit_geom.equations.contact_functions import PairKernel
+from implicit_geom.equations.tangent import reference_symbolic
+from implicit_geom.equations.thresholds import CROSSING, IMPACT_SPEED, SLAP, SLIDES, TOUCH
 from implicit_geom.equations.unknowns import PairKind
-from implicit_geom.geometry.broad_phase import CROSSING
 from implicit_geom.model.reasons import Left
-from implicit_geom.steppers.closed_contacts import IMPACT_SPEED, SLAP, SLIDES
 
 
 class PairEnd(PairStart):
@@ -97,20 +96,12 @@ class PairEnd(PairStart):
         return seen, nu, symbols.u
 
     def _direction(self, last: ca.SX, n: ca.SX, t: ca.SX, at_start: bool) -> ca.SX:
-        """The tangent's reference for the next step, see `Stepper._direction`."""
+        """The tangent's reference for the next step, see `equations.tangent`."""
         if self._given_direction:
             return last
         if at_start:
             return t
-        dim = self.dim
-        away = [ca.fabs(n[i]) for i in range(dim)]
-        fresh = ca.DM(np.eye(dim)[dim - 1])
-        for i in reversed(range(dim - 1)):
-            least = away[i] <= away[i + 1]
-            for j in range(i + 2, dim):
-                least = ca.logic_and(least, away[i] <= away[j])
-            fresh = ca.if_else(least, ca.DM(np.eye(dim)[i]), fresh)
-        return ca.if_else(ca.fabs(ca.dot(last, n)) < 0.9, last, fresh)
+        return reference_symbolic(n, last)
 
     def _record(
         self,

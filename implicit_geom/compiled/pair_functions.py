@@ -12,8 +12,7 @@ import casadi as ca
 import numpy as np
 
 from implicit_geom.compiled.pair_end import PairEnd
-from implicit_geom.contact.step_ncp import IMPULSE_SHIFT
-from implicit_geom.model.closest_point_problem import POINT_SHIFT
+from implicit_geom.equations.thresholds import IMPULSE_SHIFT, POINT_SHIFT
 
 
 class PairFunctions(PairEnd):

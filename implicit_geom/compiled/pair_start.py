@@ -9,12 +9,12 @@ import numpy as np
 
 from implicit_geom.compiled import blocks
 from implicit_geom.compiled.blocks import Block, Part
-from implicit_geom.contact.rattle_ncp import LAG, TOUCH
-from implicit_geom.contact.step_ncp import GAP_ROUNDING
 from implicit_geom.equations import complementarity as cc
 from implicit_geom.equations.contact_functions import PairKernel
 from implicit_geom.equations.contact_patch import FLAT, curvature_form
-from implicit_geom.equations.unknowns import PairKind, point_velocity, tangents
+from implicit_geom.equations.tangent import tangents
+from implicit_geom.equations.thresholds import GAP_ROUNDING, LAG, TOUCH
+from implicit_geom.equations.unknowns import PairKind, point_velocity
 from implicit_geom.process.lazy import cached_property
 
 
@@ -85,7 +85,7 @@ class PairStart:
         for i in range(at["P_n"].start, at["S"].stop):
             u[i] *= factor
         touching = gap <= TOUCH * c["L"]
-        frame = (n, *tangents(kind, n, w["direction"], (R[0], R[1])))
+        frame = (n, *tangents(n, w["direction"], kind.frame, (R[0], R[1])))
         relative = point_velocity(b.nu(1), r2) - point_velocity(b.nu(0), r1)
         slip = _kept(kind, relative, b, frame)
         values = self._placed(b, c, R, offset, U, m_c, h) | {"direction": w["direction"]}

@@ -7,10 +7,9 @@ from implicit_geom.compiled.assembly import gather, groups
 from implicit_geom.compiled.body_functions import energies
 from implicit_geom.compiled.parts import Layout, Parts
 from implicit_geom.compiled.tables import Group, Numbers, Problem, Table
+from implicit_geom.equations.thresholds import ENERGY_ROUNDING, MAX_TURN, SLOW_TURN
 from implicit_geom.machine.code import Array, Code, Module, Whole
-from implicit_geom.model.energy import ROUNDING
 from implicit_geom.model.reasons import Left
-from implicit_geom.steppers.rattle import MAX_TURN, SLOW_TURN
 
 
 class RattleParts(Parts):
@@ -166,7 +165,7 @@ class RattleParts(Parts):
                 steady.set((holds > 0.5).select(steady.get(), 0.0))
         # (`rest` is that of the whole step, of which this may be a part)
         share = numbers[Numbers.H] / numbers[Numbers.STEP]
-        rounding = (sums["kinetic"].get() + sums["lift"].get()) * ROUNDING + sums[
+        rounding = (sums["kinetic"].get() + sums["lift"].get()) * ENERGY_ROUNDING + sums[
             "rest"
         ].get() * share * share
         numbers[Numbers.STEADY] = steady.get()

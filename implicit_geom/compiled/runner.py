@@ -10,12 +10,12 @@ from implicit_geom.compiled.engine import Engine, Rows
 from implicit_geom.compiled.suited import FORMS, LARGEST
 from implicit_geom.compiled.suited import suits as suits
 from implicit_geom.compiled.tables import Numbers
+from implicit_geom.equations.thresholds import COMPOSITION
 from implicit_geom.model.model import Model, State
 from implicit_geom.model.reasons import WORDS, Left, words
 from implicit_geom.model.records import EULER, POSITION, VELOCITY
 from implicit_geom.model.solve_arrays import ASSESSED, PARTS, SOLVE, STEP, Solves, contact_dtype
 from implicit_geom.scene.options import SimulationOptions
-from implicit_geom.steppers.rattle import PARTS as LENGTHS
 
 MEMORY = 1 << 22  # bytes for the rows of one call
 LONGEST = 2048  # steps of one call
@@ -84,7 +84,7 @@ class Runner:
 
     def _make(self, candidates: list[int], wanted: int) -> Engine:
         width = 2 * len(candidates) * 32 + len(self.model.bodies) * 20  # numbers a solve, roughly
-        parts = len(LENGTHS) if self.options.name == "implicit-rattle-4" else 1
+        parts = len(COMPOSITION) if self.options.name == "implicit-rattle-4" else 1
         chunk = int(np.clip(MEMORY // (8 * width * parts), 16, min(max(wanted, 16), LONGEST)))
         engine = Engine(self.model, 1, self.options, candidates, chunk)
         engine.load(0, self.solver)
@@ -100,7 +100,7 @@ def _solves(
     table = np.zeros(count, SOLVE)
     table["step"] = step + np.repeat(np.arange(len(times)), per_step)
     table["h"], before = options.step, np.zeros(count)
-    lengths = np.array(LENGTHS) * options.step
+    lengths = np.array(COMPOSITION) * options.step
     first = np.flatnonzero(np.diff(table["step"], prepend=-1))
     composed = first[per_step > 1, None] + np.arange(len(lengths))
     table["h"][composed] = lengths

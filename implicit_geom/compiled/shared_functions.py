@@ -6,9 +6,8 @@ import casadi as ca
 
 from implicit_geom.compiled import blocks
 from implicit_geom.compiled.blocks import Part
+from implicit_geom.equations.thresholds import SLIDES, SLIDES_IN_LEDGER
 from implicit_geom.equations.unknowns import point_velocity
-from implicit_geom.model.ledger import SLIDES as LEDGER_SLIDES
-from implicit_geom.steppers.closed_contacts import SLIDES
 
 
 def shared_functions(dim: int) -> dict[str, ca.Function]:
@@ -31,7 +30,7 @@ def _work(dim: int) -> ca.Function:
         spin = sign * ca.dot(r["normal"], nu[1][3:] - nu[0][3:])
         work += r["p_o"] * ca.dot(r["binormal"], relative) + r["p_r"] * spin
     fastest = ca.mmax(ca.vertcat(1, ca.fabs(ca.vertcat(*nu))))
-    counts = ca.logic_or(r["slid"] > 0, _slip(r) > LEDGER_SLIDES * fastest)
+    counts = ca.logic_or(r["slid"] > 0, _slip(r) > SLIDES_IN_LEDGER * fastest)
     counts = ca.logic_and(counts, ca.logic_and(r["closed"] > 0, r["impact"] == 0))
     return ca.Function("work", [r.value, s[0].value, s[1].value, *nu, sign], [ca.if_else(counts, work, 0)])
 

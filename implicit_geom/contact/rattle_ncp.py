@@ -8,16 +8,12 @@ from typing import Any
 import numpy as np
 
 from implicit_geom.contact.step_ncp import StepProblem
+from implicit_geom.equations.thresholds import LAG, POINT_SHIFT, TOUCH
 from implicit_geom.equations.unknowns import flat
-from implicit_geom.model.closest_point_problem import POINT_SHIFT, shorten
+from implicit_geom.model.closest_point_problem import shorten
 from implicit_geom.model.contact_group import ClosestPoints, ContactGroup, WarmStart
 from implicit_geom.model.model import Model, State
 from implicit_geom.rotation import cross, turning
-
-TOUCH = 1e-10  # a gap below this, over the smaller body's size, counts as none
-# Friction opposes the slip at the start where that is at least this many times what the friction of
-# the stage could undo, and the slip of the stage itself otherwise.
-LAG = 2.0
 
 
 @dataclass

@@ -12,19 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from implicit_geom.equations.momentum import BodyRows
-from implicit_geom.model.closest_point_problem import POINT_SHIFT, shorten
+from implicit_geom.equations.thresholds import GAP_ROUNDING, IMPULSE_SHIFT, POINT_SHIFT
+from implicit_geom.model.body_rows import BodyRows
+from implicit_geom.model.closest_point_problem import shorten
 from implicit_geom.model.contact_group import ContactGroup, WarmStart
 from implicit_geom.model.model import Model, State
 from implicit_geom.solvers.block_elimination import Blocks, GroupPattern, Pattern
 from implicit_geom.solvers.newton import Jacobian
 
-# Diagonal added to the Newton matrix (never to the residual): closest points of flat patches are
-# not unique while nothing presses, impulses of sticking contacts are not unique in a pile.
-IMPULSE_SHIFT = 1e-9
 CONDENSED = 250  # unknowns above which each contact is eliminated by itself
-# Rounding of a gap in units of the last place of the lengths it is computed from.
-GAP_ROUNDING = 32 * np.finfo(float).eps
 
 
 class StepProblem:

@@ -34,6 +34,7 @@ import casadi as ca
 
 from implicit_geom.equations.closest_point import is_halfspace, surface_rows
 from implicit_geom.equations.friction_law import friction_rows
+from implicit_geom.equations.tangent import tangents
 from implicit_geom.equations.unknowns import (
     PairKind,
     Symbols,
@@ -42,7 +43,6 @@ from implicit_geom.equations.unknowns import (
     cross,
     point_velocity,
     slip,
-    tangents,
     velocities,
 )
 
@@ -69,7 +69,7 @@ def _euler(kind: PairKind, smooth: bool, turned: Turned | None) -> Equations:
     """[C07, eqs. 9 to 11, 22]."""
     s = Symbols(kind)
     c = closest_point(kind, s, smooth, turned)
-    frame = (c.n, *tangents(kind, c.n, s["direction"], c.R))
+    frame = (c.n, *tangents(c.n, s["direction"], kind.frame, c.R))
     v = slip(kind, velocities(kind, s), (c.r1, c.r2), frame)
     return _assemble(kind, s, c.rows, c.d, v, (c.r1, c.r2), frame, smooth, {"gap": c.d})
 
@@ -79,8 +79,8 @@ def _position(kind: PairKind, smooth: bool, turned: Turned | None) -> Equations:
     c = closest_point(kind, s, smooth, turned)
     nu = velocities(kind, s)
     start = (s.matrix("R1"), s.matrix("R2"))
-    frame = (s["n"], *tangents(kind, s["n"], s["direction"], start))
-    end = carried = (c.n, *tangents(kind, c.n, s["direction"], c.R))
+    frame = (s["n"], *tangents(s["n"], s["direction"], kind.frame, start))
+    end = carried = (c.n, *tangents(c.n, s["direction"], kind.frame, c.R))
     if kind.isotropic and kind.first.dim == 3:
         # no frame is better than another: turn with the normal and no further
         turn = _shortest_rotation(s["n"], c.n)

@@ -17,8 +17,6 @@ import casadi as ca
 
 from implicit_geom.equations import complementarity as cc
 
-FORMS = ("projection", "fritz-john", "implicit")
-
 
 @dataclass(frozen=True)
 class Law:

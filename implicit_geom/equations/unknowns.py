@@ -24,7 +24,6 @@ from dataclasses import dataclass
 import casadi as ca
 import numpy as np
 
-from implicit_geom.equations import complementarity as cc
 from implicit_geom.equations.closest_point import is_halfspace, multiplier_count, surface_rows
 from implicit_geom.process.lazy import cached_property
 from implicit_geom.rotation import exp_symbolic, planar_symbolic
@@ -245,17 +244,6 @@ def slip(kind: PairKind, nu: list[ca.SX], points: tuple[ca.SX, ca.SX], frame: tu
     spin = ca.dot(n, nu[1][dim:] - nu[0][dim:]) if dim == 3 else ca.SX(0)
     values = {"t": ca.dot(t, relative), "o": ca.dot(o, relative), "r": spin}
     return ca.vertcat(ca.SX(0, 1), *[values[c] for c in kind.components])
-
-
-def tangents(kind: PairKind, n: ca.SX, reference: ca.SX, R: tuple[ca.SX, ca.SX]) -> tuple[ca.SX, ca.SX]:
-    """t along the reference direction, orthogonal to n; o = n x t (in the plane: n turned by -90 deg)."""
-    if kind.first.dim == 2:
-        return ca.vertcat(n[1], -n[0]), ca.SX.zeros(2)
-    if kind.frame in ("first", "second"):
-        reference = R[0 if kind.frame == "first" else 1] @ reference
-    along = reference - ca.dot(reference, n) * n
-    t = along / cc.length(along)
-    return t, ca.cross(n, t)
 
 
 def cross(r: ca.SX, f: ca.SX) -> ca.SX:

@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
+from implicit_geom.equations.thresholds import CROSSING
 from implicit_geom.geometry.distance import Closest, closest, track
 from implicit_geom.geometry.supports import Supports, spheres_that_meet
 from implicit_geom.model.model import Model, State
 
 MARGIN = 1.5  # the first guess at a step's motion is taken this much larger
 AHEAD = 20.0  # steps for which a wider set of candidates should last
-CROSSING = 1e-3  # overlap on the way, relative to the smaller body, that counts as crossing
 ROLLING = 1 / 8  # the same over their thickness for bodies that touch at one end and stay on their sides
 MAX_QUERIES = 400
 ALONE = 8  # candidates that are quicker looked at one by one

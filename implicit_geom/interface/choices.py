@@ -9,8 +9,8 @@ import numpy as np
 
 from implicit_geom.interface import numbers
 from implicit_geom.interface.errors import SceneError
+from implicit_geom.interface.numbers import QUATERNION
 from implicit_geom.interface.words import hint, shown
-from implicit_geom.shapes.validate import QUATERNION
 
 __all__ = ["choice", "hint", "name_of", "number", "positive", "quaternion", "vector"]
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 LARGEST = 1e50  # products of masses, inertias and squares of lengths are still doubles
+QUATERNION = 0.1  # of a quaternion's length from one: typed with few digits, not another quantity
 
 
 class NotNumbers(ValueError):

@@ -8,7 +8,7 @@ from typing import Any, cast
 import casadi as ca
 import numpy as np
 
-from implicit_geom.compiled import available
+from implicit_geom.machine.availability import available
 from implicit_geom.process.threads import BUILDING
 
 COMPILED = 64  # columns for which machine code is worth making

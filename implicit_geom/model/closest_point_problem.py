@@ -9,6 +9,7 @@ import casadi as ca
 import numpy as np
 
 from implicit_geom.equations.closest_point import is_halfspace, sign_mask
+from implicit_geom.equations.thresholds import POINT_SHIFT
 from implicit_geom.equations.unknowns import PairKind, Symbols, closest_point, flat
 from implicit_geom.machine.columns import Single
 from implicit_geom.process.building import Kept
@@ -19,7 +20,6 @@ from implicit_geom.shapes.shape import Cone, Shape, Slab
 TOLERANCE = 1e-13  # on the closest-point rows, relative to the smaller body
 TINY = 1e-30  # keeps a square root differentiable at zero
 KINDS = 64  # pairs of kinds of shape whose functions are kept
-POINT_SHIFT = 1e-12  # see `newton`: closest points of flat faces are not unique
 
 
 @dataclass(frozen=True)

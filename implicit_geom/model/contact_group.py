@@ -9,9 +9,10 @@ import numpy as np
 
 from implicit_geom.equations.contact_functions import PairKernel
 from implicit_geom.equations.contact_patch import patch_projector
-from implicit_geom.equations.momentum import BodyRows
+from implicit_geom.equations.tangent import references
 from implicit_geom.equations.unknowns import flat
 from implicit_geom.machine.columns import Mapped
+from implicit_geom.model.body_rows import BodyRows
 from implicit_geom.model.model import Model, State
 from implicit_geom.model.pairs import Sort
 
@@ -78,10 +79,7 @@ class ContactGroup:
 
     def directions(self, n: np.ndarray, last: np.ndarray) -> np.ndarray:
         """The tangents' references: given, or world axes well away from the normals, kept while they are."""
-        kept = np.abs(np.einsum("ni,ni->n", last, n)) < 0.9
-        axes = np.eye(n.shape[1])[np.argmin(np.abs(n), axis=1)]
-        free = np.where(kept[:, None], last, axes)
-        return np.where(self.given[:, None], self.given_direction, free)
+        return np.where(self.given[:, None], self.given_direction, references(n, last))
 
     def _set_constants(self) -> None:
         """Parameters that no step changes: scales, friction, shapes."""

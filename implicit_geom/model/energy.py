@@ -8,10 +8,10 @@ import numpy as np
 
 from implicit_geom import rotation
 from implicit_geom.equations.closest_point import is_halfspace
+from implicit_geom.equations.thresholds import ENERGY_ROUNDING
 from implicit_geom.model.model import Model, State
 from implicit_geom.shapes.shape import Shape
 
-ROUNDING = 1e-12  # of the energies at hand: a gain below this is none
 DIRECTIONS = 4000  # sampled for the smallest height of a body's centre over a plane
 
 
@@ -70,13 +70,13 @@ class EnergyScale:
     def rounding(self, state: State, h: float) -> float:
         """What rounding may make of the energy in a step, J.
 
-        ROUNDING of the kinetic energy and of what lifts every body by its own size; and the energy of
+        ENERGY_ROUNDING of the kinetic energy and of what lifts every body by its own size; and the energy of
         moving by a billionth of that size in the step, which counts as rest.
         """
         m = self.model.moving
         mass, depth = self.model.mass[m], self.depth[m]
         size = kinetic(self.model, state) + float(np.sum(mass * self.strength * depth))
-        return ROUNDING * size + float(np.sum(mass * (1e-9 * depth / h) ** 2))
+        return ENERGY_ROUNDING * size + float(np.sum(mass * (1e-9 * depth / h) ** 2))
 
     def _potential(self, state: State) -> float:
         if self.strength == 0:

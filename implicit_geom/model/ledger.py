@@ -21,12 +21,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from implicit_geom import rotation
+from implicit_geom.equations.thresholds import SLIDES_IN_LEDGER
 from implicit_geom.model.energy import energy
 from implicit_geom.model.model import Model, State
 from implicit_geom.model.records import EULER, LAGGED, POSITION, VELOCITY, ContactRecord, Solve
 from implicit_geom.model.solve_arrays import Solves
-
-SLIDES = 1e-9  # slip, over the larger of 1 m/s and the speeds at hand, above which a contact slides
 
 
 def entries(model: Model, initial: State, solves: Solves) -> dict[str, np.ndarray]:
@@ -136,7 +135,7 @@ def _slides(kicks: _Kicks, c: np.ndarray) -> np.ndarray:
     speed = np.max(np.abs(kicks.mean), axis=(2, 3), initial=1.0)
     kick = np.where(c["stage"] == VELOCITY, 1, 0)
     slip = np.sqrt(c["v_t"] ** 2 + c["v_o"] ** 2 + c["v_r"] ** 2)
-    return np.asarray(slip > SLIDES * speed[kick, c["solve"]])
+    return np.asarray(slip > SLIDES_IN_LEDGER * speed[kick, c["solve"]])
 
 
 def _stopped(model: Model, path: State, kicks: _Kicks, c: np.ndarray) -> np.ndarray:
@@ -201,7 +200,7 @@ def _entry(model: Model, solve: Solve) -> Entry:
             normal, tangential = _work(model, x, mean, c)
             if c.impact:
                 impact -= normal + tangential
-            elif c.slid or np.sqrt(c.slip @ c.slip) > SLIDES * max(1.0, float(np.abs(mean).max())):
+            elif c.slid or np.sqrt(c.slip @ c.slip) > SLIDES_IN_LEDGER * max(1.0, float(np.abs(mean).max())):
                 friction -= tangential
     pairs = (model.pairs[c.pair] for c in solve.contacts if c.impact)
     struck = {b for p in pairs for b in (p.first, p.second)}.intersection(moving.tolist())

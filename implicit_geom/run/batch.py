@@ -23,15 +23,15 @@ from implicit_geom.interface.words import shown
 from implicit_geom.model.model import Model, State
 from implicit_geom.model.solve_arrays import PARTS
 from implicit_geom.process.lazy import cached_property
+from implicit_geom.run.initial_state import check_scales
+from implicit_geom.run.make_stepper import make_stepper
 from implicit_geom.run.simulate import check_overlap
 from implicit_geom.run.trajectory import BodyMotion
-from implicit_geom.scene.limits import check_scales
 from implicit_geom.scene.notices import friction_missing
 from implicit_geom.scene.options import SimulationOptions
 from implicit_geom.scene.scene import Scene
 from implicit_geom.scene.switches import Stepper
 from implicit_geom.scene.values import variants
-from implicit_geom.steppers import make_stepper
 
 PAUSE = 0.1  # s between two reports of progress: counting thousands of scenes takes time
 MOST_NUMBERS = 2e9  # of all states of a batch, in 16 GB
@@ -286,7 +286,7 @@ class Lane:
 
 def _run(lanes: list[Lane], options: SimulationOptions, threads: int, progress: Progress) -> float:
     """Take all lanes to their ends; the time it took, s."""
-    from implicit_geom.compiled import available
+    from implicit_geom.machine.availability import available
 
     total = sum(len(lane.lengths) for lane in lanes)
     with reporting(progress, total) as done:

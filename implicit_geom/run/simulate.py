@@ -8,32 +8,33 @@ from typing import Any
 
 import numpy as np
 
-from implicit_geom.compiled import available
 from implicit_geom.compiled.suited import unsuited
 from implicit_geom.interface.arguments import checked_call
-from implicit_geom.interface.errors import CallError, SceneError, StepFailed
+from implicit_geom.interface.errors import CallError, SceneError
 from implicit_geom.interface.progress import Progress, reporting
 from implicit_geom.interface.words import shown
+from implicit_geom.machine.availability import available
 from implicit_geom.model.model import Model
 from implicit_geom.model.reasons import SHORTER
 from implicit_geom.model.records import Attempt
 from implicit_geom.model.solve_arrays import Solves
 from implicit_geom.process.signals import HELD
 from implicit_geom.process.threads import paused
-from implicit_geom.run.initial_overlap import check_overlap as check_overlap
+from implicit_geom.run.initial_state import check_overlap as check_overlap
+from implicit_geom.run.initial_state import check_scales
+from implicit_geom.run.make_stepper import AnyStepper, make_stepper
 from implicit_geom.run.record.call_account import Call
 from implicit_geom.run.record.recorder import Recorder
 from implicit_geom.run.record.solve_log import SolveLog
 from implicit_geom.run.record.step_log import StepLog
 from implicit_geom.run.storage.replay import replay_record
 from implicit_geom.run.storage.solver_state import Memory, restore
+from implicit_geom.run.storage.step_failed import StepFailed
 from implicit_geom.run.trajectory import Trajectory
-from implicit_geom.scene.limits import check_scales
 from implicit_geom.scene.notices import friction_missing
 from implicit_geom.scene.options import SimulationOptions
 from implicit_geom.scene.scene import Scene
 from implicit_geom.scene.switches import Stepper
-from implicit_geom.steppers import AnyStepper, make_stepper
 
 
 @checked_call(CallError)

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from implicit_geom.equations.friction_law import FORMS
 from implicit_geom.interface.choices import choice, hint, positive
 from implicit_geom.interface.errors import SceneError
 from implicit_geom.interface.words import shown
@@ -18,6 +17,7 @@ from implicit_geom.scene.switches import NAMED, Stepper
 __all__ = ["SimulationOptions", "choice", "hint", "positive"]
 
 IMPLICIT = ("implicit-rattle", "implicit-rattle-4", "implicit-euler")
+FRICTION_RESIDUALS = ("projection", "fritz-john", "implicit")
 ON_FAILURE = ("raise", "record")
 MOST_STEPS = 1e8  # a run keeps some 500 bytes a step, in memory
 WHOLE = 1e-9  # a duration this close (relative) to a multiple of the step counts as that multiple
@@ -67,7 +67,7 @@ class SimulationOptions:
                 f"{MOST_STEPS:g} steps; take a longer one, or continue the run with resume"
             )
         object.__setattr__(self, "stepper", _stepper(self.stepper))
-        choice("friction_residual", self.friction_residual, FORMS)
+        choice("friction_residual", self.friction_residual, FRICTION_RESIDUALS)
         choice("on_failure", self.on_failure, ON_FAILURE)
         if isinstance(self.record, bool) or not isinstance(self.record, int | np.integer) or self.record < 1:
             raise SceneError(

@@ -10,10 +10,6 @@ from implicit_geom.model.contact_group import ContactGroup
 from implicit_geom.model.model import Model, State
 from implicit_geom.model.records import ContactRecord
 
-IMPACT_SPEED = 1e-9  # approach at the start of a step, over the speed scale, that counts as an impact
-SLIDES = 1e-8  # slip, over the larger of 1 m/s and the speeds at hand, above which a contact slides
-SLAP = 1e-2  # jump of a contact along its body, over its size, and approach there that count as an impact
-
 
 def contact_records(
     model: Model,

@@ -13,13 +13,14 @@ from itertools import repeat
 
 import numpy as np
 
-from implicit_geom.contact.rattle_ncp import TOUCH, EndContact, Start, start_velocity
+from implicit_geom.contact.rattle_ncp import EndContact, Start, start_velocity
 from implicit_geom.contact.step_ncp import StepProblem
+from implicit_geom.equations.thresholds import IMPACT_SPEED, SLAP, SLIDES, TOUCH
 from implicit_geom.interface.errors import SimulationError
 from implicit_geom.model.contact_group import ContactGroup, WarmStart
 from implicit_geom.model.model import State
 from implicit_geom.model.records import EULER, Attempt, ContactRecord, Failure, Solve
-from implicit_geom.steppers.closed_contacts import IMPACT_SPEED, SLAP, SLIDES, contact_records
+from implicit_geom.steppers.closed_contacts import contact_records
 from implicit_geom.steppers.search import MAX_HALVINGS, MAX_SOLVES, Settled
 from implicit_geom.steppers.velocity_stage import VelocitySolution, VelocityStage
 

@@ -24,23 +24,19 @@ from collections.abc import Hashable
 import numpy as np
 
 from implicit_geom.contact.rattle_ncp import EndPointProblem, PositionProblem
-from implicit_geom.equations.momentum import drifted
+from implicit_geom.equations.thresholds import COMPOSITION, MAX_TURN, SLIDES, SLOW_TURN
 from implicit_geom.interface.errors import SimulationError
+from implicit_geom.model.body_rows import drifted
 from implicit_geom.model.energy import EnergyScale
 from implicit_geom.model.ledger import step_ledger
 from implicit_geom.model.model import Model, State
 from implicit_geom.model.records import POSITION, VELOCITY, Attempt, ContactRecord, Failure, Solve
 from implicit_geom.solvers.newton import NewtonOptions, solve
-from implicit_geom.steppers.closed_contacts import SLIDES
 from implicit_geom.steppers.euler import EulerStepper
 from implicit_geom.steppers.search import MAX_HALVINGS, MAX_SOLVES, Settled
 from implicit_geom.steppers.velocity_stage import VelocitySolution
 
-S = 1 / (4 - 4 ** (1 / 3))
-PARTS = (S, S, 1 - 4 * S, S, S)  # of a composed step [Suzuki 1990]
 SUBSTEPS = 3  # halvings before a part is taken by implicit-euler
-MAX_TURN = 1.5  # rad a step; D is singular at 2 pi
-SLOW_TURN = 0.1  # rad a step, below which a step may gain only a tenth of the guard's tolerance
 
 
 class RattleStepper(EulerStepper):
@@ -188,7 +184,7 @@ class RattleStepper(EulerStepper):
         solves: list[Solve] = []
         gain = 0.0
         modes: Hashable = None
-        for part in PARTS:
+        for part in COMPOSITION:
             try:
                 outcome = self._rattle(state, part * h)
             except SimulationError:

@@ -19,6 +19,7 @@ from implicit_geom.contact.islands import Islands, solve_apart
 from implicit_geom.contact.linearised import settle_points
 from implicit_geom.contact.many_contacts import go_on, ways
 from implicit_geom.contact.step_ncp import StepProblem
+from implicit_geom.equations.tangent import references
 from implicit_geom.geometry.broad_phase import BroadPhase
 from implicit_geom.geometry.distance import closest
 from implicit_geom.geometry.many_closest_points import closest_points, suits
@@ -296,9 +297,8 @@ class Stepper:
         """The tangent's reference: given, or a world axis well away from the normal, kept while it is."""
         if law.direction is not None:
             return np.array(law.direction)
-        if last is not None and abs(last @ n) < 0.9:
-            return last
-        return np.eye(n.size)[np.argmin(np.abs(n))]
+        last = np.zeros(n.size) if last is None else last
+        return references(n[None], last[None])[0]
 
     def _check_tangent(self, pair: Pair, t: np.ndarray) -> None:
         """A given direction along the normal leaves the tangent without a meaning."""

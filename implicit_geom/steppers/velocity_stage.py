@@ -24,12 +24,13 @@ from implicit_geom.contact.rattle_ncp import (
     point_velocity,
     with_velocities,
 )
+from implicit_geom.equations.thresholds import IMPACT_SPEED, SLAP
 from implicit_geom.model.energy import kinetic
 from implicit_geom.model.ledger import step_ledger
 from implicit_geom.model.model import State
 from implicit_geom.model.records import VELOCITY, ContactRecord, Failure, Solve
 from implicit_geom.solvers.newton import DENSE, Solution, follow_path, solve
-from implicit_geom.steppers.closed_contacts import IMPACT_SPEED, SLAP, contact_records
+from implicit_geom.steppers.closed_contacts import contact_records
 from implicit_geom.steppers.search import Stepper
 
 

@@ -13,13 +13,13 @@ import numpy as np
 from implicit_geom.interface.errors import SceneError, SimulationError
 from implicit_geom.interface.progress import Progress, part, reporting
 from implicit_geom.model.model import Model
+from implicit_geom.run.make_stepper import make_stepper
 from implicit_geom.run.simulate import simulate
 from implicit_geom.run.trajectory import Trajectory
 from implicit_geom.scene.options import SimulationOptions, positive
 from implicit_geom.scene.scene import Scene
 from implicit_geom.scene.scene_file import scene_of
 from implicit_geom.scene.switches import APPROXIMATE, NAMED, Stepper
-from implicit_geom.steppers import make_stepper
 from implicit_geom.studies.reference_run import FINER, Errors, Reference, best_run, given_run
 
 LETTERS = {"surface": "S", "gap": "G", "wrench": "W", "friction": "F"}

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from implicit_geom import experiments, simulate
-from implicit_geom.compiled import available
 from implicit_geom.compiled.runner import Runner
 from implicit_geom.experiments import ellipsoid_rolling
 from implicit_geom.experiments.benchmarks import agreement
 from implicit_geom.experiments.benchmarks.agreement import LEFT_OUT, STEADY, UNSTEADY, compared, names
 from implicit_geom.experiments.check import at_most
+from implicit_geom.machine.availability import available
 
 pytestmark = pytest.mark.skipif(not available(), reason="compiled code is not at hand")
 AGAIN = "work-precision"  # left out because its runs are those of others

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 from implicit_geom import Scene, SceneError, shapes, simulate
-from implicit_geom.compiled import SWITCH, lanes
+from implicit_geom.compiled import lanes
 from implicit_geom.experiments.benchmarks.threads import KINDS, row_bits, tumbling
+from implicit_geom.machine.availability import SWITCH
 from implicit_geom.rotation import unit
 from implicit_geom.run.batch import Batch, simulate_batch
 from implicit_geom.scene.options import IMPLICIT

@@ -8,8 +8,9 @@ import pytest
 from compiled_scenes import EULER, RATTLE, RATTLE_4, TILTED, Build, egg, on_ground, planar, two_eggs
 
 from implicit_geom import shapes
-from implicit_geom.compiled import available, prediction, support_maps, turns
+from implicit_geom.compiled import prediction, support_maps, turns
 from implicit_geom.machine import small_systems
+from implicit_geom.machine.availability import available
 from implicit_geom.model.model import Model
 from implicit_geom.rotation import exp_symbolic, tangent_inverse_symbolic
 from implicit_geom.shapes.shape import Inequality, Shape

@@ -7,10 +7,11 @@ import pytest
 from compiled_scenes import Build, on_ground
 
 from implicit_geom import Scene, shapes, simulate
-from implicit_geom.compiled import available, runner
+from implicit_geom.compiled import runner
 from implicit_geom.experiments.benchmarks.agreement import BOUND, compared
 from implicit_geom.experiments.benchmarks.timing import uncompiled
 from implicit_geom.experiments.ellipsoid_rolling import scene as rolling
+from implicit_geom.machine.availability import available
 from implicit_geom.rotation import unit
 from implicit_geom.run.batch import simulate_batch
 

@@ -12,17 +12,18 @@ import pytest
 from compiled_scenes import EULER, RATTLE, RATTLE_4, Build, egg, on_ground
 
 from implicit_geom import Scene, Trajectory, shapes, simulate
-from implicit_geom.compiled import SWITCH, available, blocks, runner
+from implicit_geom.compiled import blocks, runner
 from implicit_geom.compiled.engine import Engine
 from implicit_geom.compiled.pair_functions import PairFunctions
 from implicit_geom.experiments.benchmarks.agreement import BOUND, compared
 from implicit_geom.geometry.distance import closest
+from implicit_geom.machine.availability import SWITCH, available
 from implicit_geom.model.contact_group import WarmStart
 from implicit_geom.model.model import Model
 from implicit_geom.rotation import unit
+from implicit_geom.run.make_stepper import make_stepper
 from implicit_geom.run.storage.solver_state import Memory, restore
 from implicit_geom.scene.options import SimulationOptions
-from implicit_geom.steppers import make_stepper
 
 pytestmark = pytest.mark.skipif(not available(), reason="compiled code is not at hand")
 

@@ -27,9 +27,10 @@ from compiled_scenes import (
 from test_restart import assert_identical
 
 from implicit_geom import Scene, Trajectory, shapes, simulate
-from implicit_geom.compiled import SWITCH, available, runner
+from implicit_geom.compiled import runner
 from implicit_geom.experiments import euler_disc
 from implicit_geom.experiments.benchmarks.agreement import BOUND, compared
+from implicit_geom.machine.availability import SWITCH, available
 from implicit_geom.rotation import unit
 from implicit_geom.scene.options import IMPLICIT
 

@@ -13,9 +13,10 @@ from scipy.linalg import expm
 from implicit_geom import Scene, Trajectory, distance, shapes, simulate
 from implicit_geom.contact.rattle_ncp import EndContact, PositionProblem, VelocityProblem
 from implicit_geom.contact.step_ncp import StepProblem
-from implicit_geom.equations.momentum import angular_scaling, momentum_rows
+from implicit_geom.equations.momentum import momentum_rows
 from implicit_geom.equations.unknowns import flat
 from implicit_geom.geometry.distance import closest
+from implicit_geom.model.body_rows import angular_scaling
 from implicit_geom.model.model import Model
 from implicit_geom.rotation import matrix, unit
 from implicit_geom.scene.options import IMPLICIT

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from implicit_geom import Scene, shapes, simulate_batch
-from implicit_geom.compiled import SWITCH
 from implicit_geom.interface.progress import part, reporting
+from implicit_geom.machine.availability import SWITCH
 from implicit_geom.model.records import Attempt
 from implicit_geom.run import batch
 from implicit_geom.steppers.rattle import RattleStepper

@@ -9,10 +9,9 @@ from implicit_geom.compiled.parts import USELESS
 from implicit_geom.compiled.prediction import RATES
 from implicit_geom.compiled.single.solve import FIRST, SECOND, AloneSolves
 from implicit_geom.compiled.tables import Alone, Numbers, Table
+from implicit_geom.equations.thresholds import ENERGY_ROUNDING, MAX_TURN, SLOW_TURN
 from implicit_geom.machine.code import Array, Code, Number, Whole
-from implicit_geom.model.energy import ROUNDING
 from implicit_geom.model.reasons import Left
-from implicit_geom.steppers.rattle import MAX_TURN, SLOW_TURN
 
 
 class AloneParts(AloneSolves):
@@ -144,7 +143,7 @@ class AloneParts(AloneSolves):
         share = numbers[Numbers.H] / numbers[Numbers.STEP]
         with c.when(part.equals(0)):
             mode[0] = s["mode"]
-            numbers[Numbers.ROUNDING] = s["rounding"] * ROUNDING + s["rest"] * share * share
+            numbers[Numbers.ROUNDING] = s["rounding"] * ENERGY_ROUNDING + s["rest"] * share * share
             numbers[Numbers.SHARE] = (s["turn"] < SLOW_TURN).select(0.1, 1.0)
             numbers[Numbers.ABOVE_START] = s["above_start"]
         numbers[Numbers.STEADY] = mode[0].differs(s["mode"]).select(0.0, s["holds"])

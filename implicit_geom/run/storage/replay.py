@@ -7,18 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from implicit_geom.interface.errors import SceneError, SimulationError, StepFailed, one_line
+from implicit_geom.interface.errors import SceneError, SimulationError, one_line
 from implicit_geom.model.model import Model, State
 from implicit_geom.model.records import Attempt
 from implicit_geom.model.solve_arrays import PARTS
+from implicit_geom.run.make_stepper import AnyStepper, make_stepper
 from implicit_geom.run.storage.replay_file import FORMAT, read_record
 from implicit_geom.run.storage.run_content import unit
 from implicit_geom.run.storage.solver_state import Memory, restore
+from implicit_geom.run.storage.step_failed import StepFailed
 from implicit_geom.scene.options import SimulationOptions
 from implicit_geom.scene.scene import Scene
 from implicit_geom.scene.scene_file import read_scene, to_dict
 from implicit_geom.shapes.errors import ShapeError
-from implicit_geom.steppers import AnyStepper, make_stepper
 
 
 def replay_record(

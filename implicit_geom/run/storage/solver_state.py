@@ -19,7 +19,7 @@ from implicit_geom.classical.stepper import ApproximateStepper
 from implicit_geom.interface.errors import SceneError
 from implicit_geom.model.contact_group import WarmStart
 from implicit_geom.model.model import Model
-from implicit_geom.steppers import AnyStepper
+from implicit_geom.run.make_stepper import AnyStepper
 
 PAIR = re.compile(r"0|[1-9]\d{0,17}", re.ASCII)  # the number of a pair as a key
 

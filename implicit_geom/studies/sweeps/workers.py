@@ -22,9 +22,9 @@ from multiprocessing.connection import Connection, wait
 from threading import Thread
 from typing import Any
 
-from implicit_geom.compiled import available
 from implicit_geom.interface.errors import SceneError, SimulationError
 from implicit_geom.machine import disk
+from implicit_geom.machine.availability import available
 from implicit_geom.run.simulate import simulate
 from implicit_geom.scene.scene_file import read_scene
 from implicit_geom.studies.sweeps.grid import Point

@@ -1,14 +1,17 @@
-"""Bodies that overlap at the start are refused."""
+"""Checks of the state that a run starts from: no overlap, nothing too far or too fast for gaps."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from implicit_geom.classical.stepper import ApproximateStepper
 from implicit_geom.geometry.distance import closest
 from implicit_geom.interface.errors import SceneError
-from implicit_geom.model.model import Pair, State
-from implicit_geom.steppers import AnyStepper
+from implicit_geom.model.model import Model, Pair, State
+from implicit_geom.run.make_stepper import AnyStepper
+from implicit_geom.scene.limits import FAR, check_place
 
 OVERLAP = 1e-8  # overlap at the start, relative to the smaller body, that is refused
 
@@ -37,3 +40,19 @@ def _overlaps(solver: AnyStepper, state: State) -> Iterator[tuple[Pair, float]]:
         pair = solver.model.pairs[i]
         a, b = (solver.model.placed(state, piece) for piece in pair.pieces)
         yield pair, closest(a, b).points.gap
+
+
+def check_scales(model: Model, state: State, step: float) -> None:
+    """Refuse a start, or a step, in which no gap could be kept: far bodies, or motions of many sizes."""
+    for i, body in enumerate(model.bodies):
+        size = float(model.size[i])
+        check_place(f"bodies.{body.name}.position", state.x[i], size)
+        if body.fixed:
+            continue
+        speed = float(np.linalg.norm(state.v[i]) + np.linalg.norm(model.scene.gravity) * step)
+        turned = float(np.linalg.norm(state.w[i])) * step
+        if speed * step > FAR * (size if np.isfinite(size) else 1.0) or turned > FAR:
+            raise SceneError(
+                f"step = {step:g} s: bodies.{body.name} would move by {speed * step:.3g} m and turn by "
+                f"{turned:.3g} rad in it, more than {FAR:g} times its size: take a shorter step"
+            )

@@ -1,0 +1,39 @@
+"""Numbers that decide what a step does: when bodies touch, strike, slide, turn too far. One text for all.
+
+Ratios, unless a unit is given; what they are relative to stands beside each.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+# Contact: over the smaller body's size, or the pair's speed scale
+TOUCH = 1e-10  # a gap below this, over the smaller body's size, counts as none
+CROSSING = 1e-3  # overlap on the way, over the smaller body's size, that counts as crossing
+IMPACT_SPEED = 1e-9  # approach at the start of a step, over the speed scale, that counts as an impact
+SLAP = 1e-2  # jump of a contact along its body, over its size, and approach there that count as an impact
+
+# Sliding: slip over the larger of 1 m/s and the speeds at hand
+SLIDES = 1e-8  # above which a contact slides
+SLIDES_IN_LEDGER = 1e-9  # above which the work of friction is booked as such
+# Friction opposes the slip at the start where that is at least this many times what the friction of
+# the stage could undo, and the slip of the stage itself otherwise.
+LAG = 2.0
+TANGENT_KEPT = 0.9  # cosine between normal and reference below which a tangent's reference is kept
+
+# Turning, rad a step
+MAX_TURN = 1.5  # of a step of RATTLE; D is singular at 2 pi
+SLOW_TURN = 0.1  # below which a step may gain only a tenth of the guard's tolerance
+
+# The composition of order four [Suzuki 1990]: s, s, 1 - 4s, s, s
+S = 1 / (4 - 4 ** (1 / 3))
+COMPOSITION = (S, S, 1 - 4 * S, S, S)
+
+# Diagonal added to the Newton matrix (never to the residual): closest points of flat patches are
+# not unique while nothing presses, impulses of sticking contacts are not unique in a pile.
+POINT_SHIFT = 1e-12
+IMPULSE_SHIFT = 1e-9
+
+# Rounding
+GAP_ROUNDING = 32 * np.finfo(float).eps  # of a gap, over the lengths it is computed from
+ENERGY_ROUNDING = 1e-12  # of the energies at hand: a gain below this is none

@@ -1,0 +1,36 @@
+"""The stepper that a run's options name, or put together from switches."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from implicit_geom.classical.stepper import ApproximateStepper
+from implicit_geom.classical.surfaces import faceted_scene
+from implicit_geom.model.model import Model
+from implicit_geom.scene.options import SimulationOptions
+from implicit_geom.steppers.euler import EulerStepper
+from implicit_geom.steppers.rattle import RattleStepper
+from implicit_geom.steppers.rattle4 import Rattle4Stepper
+
+AnyStepper: TypeAlias = EulerStepper | ApproximateStepper
+
+
+def make_stepper(model: Model, options: SimulationOptions) -> AnyStepper:
+    """The stepper that the options name or describe.
+
+    Where nothing is approximate but the surface, RATTLE steps the inscribed shapes as they are.
+    """
+    stepper = options.switches
+    if options.name == "implicit-euler":
+        return EulerStepper(model, options.tolerance, friction_tolerance=options.friction_tolerance)
+    if stepper.integrator == "euler":
+        return ApproximateStepper(model, stepper, options.tolerance)
+    kind = {"rattle": RattleStepper, "rattle-4": Rattle4Stepper}[stepper.integrator]
+    if stepper.surface == "faceted":
+        model = Model(faceted_scene(model.scene, stepper.facets), options.friction_residual)
+    return kind(
+        model,
+        options.tolerance,
+        guard=options.energy_guard,
+        friction_tolerance=options.friction_tolerance,
+    )
