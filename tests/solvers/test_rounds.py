@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 from heaps import fallen, heap, prepared
 
-from implicit_geom import simulate, steppers
+from implicit_geom import simulate
 from implicit_geom.contact.linearised import Frozen, _project
 from implicit_geom.contact.many_contacts import COLD
 from implicit_geom.contact.proximal_rounds import by_rounds, from_nothing
 from implicit_geom.solvers.newton import NewtonOptions
+from implicit_geom.steppers import search
 
 
 @pytest.mark.parametrize("mu", [0.0, 0.1, 0.3, 0.5, 0.8])
@@ -93,7 +94,7 @@ def test_projection_and_its_slope(k: int) -> None:
 
 def test_large_steps_are_solved_by_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
     """With the other ways left out a heap is stepped all the same, and certified."""
-    monkeypatch.setattr(steppers.base, "DENSE", 0)
+    monkeypatch.setattr(search, "DENSE", 0)
     monkeypatch.setenv("IMPLICIT_GEOM_COMPILED", "0")
     run = simulate(heap(4, 0.3), duration=0.25, step=0.05, stepper="implicit-euler")
     assert run.steps["solves"].max() == 1

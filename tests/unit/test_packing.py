@@ -65,7 +65,7 @@ def test_logs_in_many_blocks(eggs: Scene, monkeypatch: pytest.MonkeyPatch) -> No
     solves, steps = run.solves, run.steps
     assert len(solves) < BLOCK
     for module in ("solve_log", "step_log"):
-        monkeypatch.setattr(f"implicit_geom.{module}.BLOCK", 7)
+        monkeypatch.setattr(f"implicit_geom.run.record.{module}.BLOCK", 7)
     log, table = SolveLog.of(solves), StepLog.of(steps, len(steps))
     assert len(log._blocks) > 4
     for name in ARRAYS:

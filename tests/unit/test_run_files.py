@@ -9,7 +9,7 @@ import h5py
 import numpy as np
 import pytest
 
-from implicit_geom import Scene, SceneError, Trajectory, replay, run_content, shapes, simulate
+from implicit_geom import Scene, SceneError, Trajectory, replay, shapes, simulate
 from implicit_geom.experiments.fuzz.hostile_hdf5 import ATTACKS, put
 from implicit_geom.experiments.fuzz.saved_runs import (
     attacked,
@@ -20,6 +20,7 @@ from implicit_geom.experiments.fuzz.saved_runs import (
     without_hash,
 )
 from implicit_geom.model.solve_arrays import STEP
+from implicit_geom.run.storage import run_content
 from implicit_geom.run.storage.run_file import CHUNK, unseal
 
 REFERENCES = Path(__file__).parents[1] / "references"
