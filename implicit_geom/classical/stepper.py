@@ -18,8 +18,10 @@ from implicit_geom.classical.step import Key, Outcome, Step
 from implicit_geom.equations.tangent import references
 from implicit_geom.interface.errors import SceneError, SimulationError
 from implicit_geom.model.model import Model, State
-from implicit_geom.model.records import Attempt, Solve
+from implicit_geom.model.records import Attempt, Failure, Solve
+from implicit_geom.scene.scene_file import friction_laws
 from implicit_geom.scene.switches import VERTEX_SCHEMES, Stepper
+from implicit_geom.steppers.substeps import in_parts
 
 MAX_HALVINGS = 8  # rounds that do not settle in a 256th of the step will not do so in less
 MAX_SOLVES = 256
@@ -59,47 +61,37 @@ class ApproximateStepper:
 
     def step(self, state: State, h: float) -> Attempt:
         """Advance by h."""
-        saved = self.remember()
-        solves: list[Solve] = []
-        history: list[list[float]] = []
-        halved = MAX_HALVINGS if not self.problem.at_start else 0
-        why = ""
-        parts = [(h, 0)]
-        while parts:
-            length, halvings = parts.pop()
-            before = self.remember()
-            outcome = self._solve(state, length)
-            if isinstance(outcome, Solve):
-                solves.append(outcome)
-                state = outcome.end
-                continue
-            self.recall(before)
-            why = why or outcome
-            history.append(list(self.problem.trace))
-            if halvings == halved or len(solves) + len(parts) >= MAX_SOLVES:
-                self.recall(saved)
-                return Attempt([], outcome, history)
-            parts += [(length / 2, halvings + 1)] * 2
-        return Attempt(solves, why=why)
+        halvings = 0 if self.problem.at_start else MAX_HALVINGS
+        return in_parts(
+            self,
+            state,
+            h,
+            lambda start, length, _: self._solve(start, length),
+            halvings=halvings,
+            solves=MAX_SOLVES,
+        )
 
-    def _solve(self, state: State, h: float) -> Solve | str:
+    def _solve(self, state: State, h: float) -> Solve | Failure:
         scale = h / self.last if self.last else 1.0
         warm = {key: scale * p for key, p in self.warm.items()} if scale != 1 else self.warm
         try:
             found = self.problem.solve(state, h, h * self._loads(state.time), warm)
             if isinstance(found, str):
-                return found
+                return self._failure(found)
             end = state.advanced(found.nu, h)
             crossed = self._crossed(found, state, end)
             if crossed:
-                return crossed
+                return self._failure(crossed)
             contacts = records(self.problem, found, state, end, self._overlaps(found, end, h))
         except SimulationError as error:
-            return str(error)
+            return self._failure(str(error))
         self._keep(found, h)
         return Solve(
             state, end, h, found.nu, "euler", contacts, found.rounds, "converged", found.error,
         )  # fmt: skip
+
+    def _failure(self, reason: str) -> Failure:
+        return reason, [list(self.problem.trace)]
 
     def _overlaps(self, found: Outcome, end: State, h: float) -> list[Overlap]:
         """Of polytopes that were near each other in the step."""
@@ -149,7 +141,12 @@ class ApproximateStepper:
         c = self.problem.finder.contacts(state, np.zeros(len(state.x)))
         return list(zip(c.pair.tolist(), c.gap.tolist(), strict=True))
 
-    def remember(self) -> dict[str, Any]:
+    @property
+    def memory(self) -> ApproximateStepper:
+        """What is remembered between steps is kept here."""
+        return self
+
+    def snapshot(self) -> dict[str, Any]:
         """All that the next step depends on beside the state."""
         finder = self.problem.finder
         return {
@@ -159,14 +156,12 @@ class ApproximateStepper:
             "last": self.last,
         }
 
-    def recall(self, memory: dict[str, Any]) -> None:
-        """Take over what `remember` gave."""
+    def restore(self, memory: dict[str, Any]) -> None:
+        """Back to a snapshot."""
         finder = self.problem.finder
         self.warm, self.last = dict(memory["warm"]), memory["last"]
         finder.known, finder.references = dict(memory["known"]), dict(memory["references"])
 
 
 def _laws(model: Model) -> list[tuple[str, Any]]:
-    from implicit_geom.scene.scene_file import friction_laws
-
     return list(friction_laws(model.scene))

@@ -122,7 +122,7 @@ class Engine:
     def load(self, lane: int, solver: Any) -> None:
         """Give a lane the scene of a stepper: everything that no step changes."""
         model = solver.model
-        self._fill_constants(model, lane, getattr(solver, "scale", None))
+        self._fill_constants(model, lane, None if solver.guard is None else solver.guard.scale)
         state = model.initial_state()
         at = blocks.derived(self.dim).at["R"]
         for b in set(range(len(model.bodies))) - set(model.moving.tolist()):
@@ -164,7 +164,7 @@ class Engine:
         self.numbers[Numbers.WEIGHT, lane] = 0.0 if scale is None else scale.weight
 
     def _groups(self) -> list[EngineGroup]:
-        """Candidates by kind of pair, as in `StepProblem`."""
+        """Candidates by kind of pair, as in `StepNCP`."""
         by_kind: dict[int, list[int]] = {}
         for c in self.candidates:
             by_kind.setdefault(id(self.model.pairs[c].kernel), []).append(c)
@@ -245,7 +245,7 @@ class Engine:
         return blocks.record(self.dim)
 
     def _problem(self, scheme: str) -> np.ndarray:
-        """The table of a system of equations; its unknowns are laid out as in `StepProblem`."""
+        """The table of a system of equations; its unknowns are laid out as in `StepNCP`."""
         nv, nb = self.velocities, self.model.moving.size
         slot = {int(b): i for i, b in enumerate(self.model.moving)}
         start = nv * nb

@@ -39,7 +39,7 @@ def run_lanes(lanes: list[Any], options: SimulationOptions, threads: int, told: 
     for lane in lanes:
         lane.compiled = suits(lane.model, options)
         if lane.compiled:
-            lane.solver.widen(lane.state, h)
+            lane.solver.memory.widen(lane.state, h)
     threads = min(threads, max(-(-len(lanes) // LANES), 1))  # (more would find nothing to do)
     own: list[Memory] = [{} for _ in range(threads)]
     with ThreadPoolExecutor(max(threads - 1, 1)) as pool:
@@ -64,9 +64,9 @@ def run_lanes(lanes: list[Any], options: SimulationOptions, threads: int, told: 
             for lane in open_lanes:
                 if not lane.finished and (lane.stopped or not lane.left):
                     lane.step()
-                    lane.solver.history = None
+                    lane.solver.memory.history = None
                     if lane.compiled:
-                        lane.solver.widen(lane.state, h)
+                        lane.solver.memory.widen(lane.state, h)
             wall_time += time.perf_counter() - started
             told()
     return wall_time
@@ -104,7 +104,7 @@ def _run_all(waiting: list[_Held], memory: Memory, told: Callable[[], None]) -> 
 
 def _key(lane: Any) -> Key:
     """Lanes of one key may share an engine: the same bodies, pairs and candidates."""
-    return (lane.structure, *sorted(lane.solver.warm))
+    return (lane.structure, *sorted(lane.solver.memory.warm))
 
 
 def _grouped(lanes: list[Any]) -> list[list[Any]]:
@@ -132,13 +132,13 @@ class _Held:
         if free:
             self.engine = free.pop()
         else:
-            candidates = sorted(group[0].solver.warm)
+            candidates = sorted(group[0].solver.memory.warm)
             self.engine = Engine(group[0].model, LANES, options, candidates, CHUNK, records=False)
         for i in range(LANES):
             lane = group[min(i, len(group) - 1)]
-            solver = lane.solver
-            self.engine.load(i, solver)
-            self.engine.put(i, lane.state, solver.warm, solver.broad.normals, solver.history)
+            memory = lane.solver.memory
+            self.engine.load(i, lane.solver)
+            self.engine.put(i, lane.state, memory.warm, memory.broad.normals, memory.history)
             lane.stopped = False
 
     def run(self) -> None:
@@ -173,7 +173,8 @@ class _Held:
         for i, lane in enumerate(self.group):
             here = (lane.shared[part][lane.number, lane.taken].copy() for part in PARTS)
             lane.state = State(lane.taken * self.h, *here)
-            lane.solver.warm, normals, lane.solver.history = self.engine.take(i)
-            lane.solver.begun = True
-            lane.solver.broad.normals.update(normals)
+            memory = lane.solver.memory
+            memory.warm, normals, memory.history = self.engine.take(i)
+            memory.begun = True
+            memory.broad.normals.update(normals)
         idle.setdefault(self.key, []).append(self.engine)

@@ -39,7 +39,7 @@ class PairFunctions(PairEnd):
         return found
 
     def shift(self, scheme: str) -> np.ndarray:
-        """The diagonal added to the Newton matrix, see `problem.StepProblem`."""
+        """The diagonal added to the Newton matrix, see `problem.StepNCP`."""
         layout = replace(self.kind, scheme=scheme).layout
         shift = np.zeros(layout.size)
         shift[layout.at["r"]] = POINT_SHIFT

@@ -61,7 +61,7 @@ class PairStart:
         return self.kind.frame != "free"
 
     def prepare(self, scheme: str) -> ca.Function:
-        """See `ContactGroup.prepare`, `PositionProblem._start`."""
+        """See `ContactGroup.prepare`, `PositionNCP._start`."""
         kind, dim = replace(self.kind, scheme=scheme), self.dim
         at, names = kind.layout.at, blocks.parameters(kind)
         b, h = Bodies.symbols(dim), ca.SX.sym("h")
@@ -135,7 +135,7 @@ class PairStart:
         B: ca.SX,
         n: ca.SX,
     ) -> ca.SX:
-        """Whether friction opposes the slip at the start, see `PositionProblem._start`."""
+        """Whether friction opposes the slip at the start, see `PositionNCP._start`."""
         pressed = ca.fmax(P_n, ca.fmax(b.derived[0]["pulled"], b.derived[1]["pulled"]))
         speed = ca.sqrt(ca.sumsqr(c["e"] * slip))
         lag = ca.logic_and(touching, speed > LAG * c["mu"] * pressed)
@@ -181,7 +181,7 @@ class PairStart:
     def prepare_velocity(self) -> ca.Function:
         """(bodies at the end of stage 1, constants, end, h) -> parameters, unknowns, tolerances.
 
-        See `VelocityProblem.prepare_contacts`.
+        See `VelocityNCP.prepare_contacts`.
         """
         kind, dim = replace(self.kind, scheme="velocity"), self.dim
         at, names = kind.layout.at, blocks.parameters(kind)

@@ -49,10 +49,10 @@ class Runner:
             self._current = None
             return none
         rows = engine.read(0, taken)
-        solver = self.solver
-        solver.warm, normals, solver.history = engine.take(0)
-        solver.begun = True
-        solver.broad.normals.update(normals)
+        memory = self.solver.memory
+        memory.warm, normals, memory.history = engine.take(0)
+        memory.begun = True
+        memory.broad.normals.update(normals)
         times = np.concatenate([[state.time], ends[: taken - 1]])
         solves = _solves(self.model, engine, rows, times, step, self.options)
         steps = _steps(engine, solves, ends[:taken], self.options, wall_time)
@@ -62,13 +62,13 @@ class Runner:
     def left(self) -> None:
         """The stepper takes a step itself: what the engine holds is out of date."""
         self._current = None
-        self.solver.history = None
+        self.solver.memory.history = None
 
     def _engine(self, state: State, wanted: int) -> Engine | None:
         """The engine for the pairs that the solver has warm starts for, set to its state."""
         if self._current is not None:
             return self._current
-        candidates = tuple(sorted(self.solver.warm))
+        candidates = tuple(sorted(self.solver.memory.warm))
         if candidates not in self._engines:
             if len(self._engines) > 32:
                 self._engines.clear()
@@ -78,7 +78,8 @@ class Runner:
                 return None
             self._engines[candidates] = self._make(list(candidates), wanted)
         engine = self._engines[candidates]
-        engine.put(0, state, self.solver.warm, self.solver.broad.normals, self.solver.history)
+        memory = self.solver.memory
+        engine.put(0, state, memory.warm, memory.broad.normals, memory.history)
         self._current = engine
         return engine
 

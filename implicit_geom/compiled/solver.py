@@ -104,7 +104,7 @@ def _factor(c: Code, p: Array) -> None:
 
 
 def _direction(c: Code, p: Array, velocities: int, dim: int) -> None:
-    """dz = -(J + shift)^-1 F with the factors at hand, shortened as `StepProblem.restrict` does."""
+    """dz = -(J + shift)^-1 F with the factors at hand, shortened as `StepNCP.restrict` does."""
     N, F, J, dz = p[Problem.SIZE], p.array(Problem.F, "n"), p.array(Problem.J, "n"), p.array(Problem.DZ, "n")
     with c.loop(N) as i:
         dz[i] = -F[i]

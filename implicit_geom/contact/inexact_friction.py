@@ -14,7 +14,7 @@ import numpy as np
 from implicit_geom.contact.gauss_seidel import LOST, Sweeps
 from implicit_geom.contact.linearised import Frozen, Impulses
 from implicit_geom.contact.proximal_rounds import AGAIN, make_rounds
-from implicit_geom.contact.step_ncp import StepProblem
+from implicit_geom.contact.step_ncp import StepNCP
 from implicit_geom.contact.subproblems import Spot, bodies_of_spots
 from implicit_geom.solvers.newton import NewtonOptions, Solution, solve
 
@@ -34,7 +34,7 @@ INNER = 0.3  # residual that ends rounds at a spot, over that of the whole
 BETTER = 0.5  # residual of a spot that is worth taking, over that before
 
 
-def by_sweeps(problem: StepProblem, z: np.ndarray, options: NewtonOptions) -> Solution:
+def by_sweeps(problem: StepNCP, z: np.ndarray, options: NewtonOptions) -> Solution:
     """Sweeps with the geometry linearised again and again until friction can be held."""
     few = replace(options, full_steps=6)
     history: list[float] = []
@@ -44,7 +44,7 @@ def by_sweeps(problem: StepProblem, z: np.ndarray, options: NewtonOptions) -> So
         far = frozen.far(frozen.nu, frozen.start)
         if not far < LOST:
             break
-        if far < problem.rough_friction:
+        if far < problem.loose_friction:
             found = with_friction_held(problem, z, few)
             history += found.history
             steps += found.iterations
@@ -53,7 +53,7 @@ def by_sweeps(problem: StepProblem, z: np.ndarray, options: NewtonOptions) -> So
             enough *= CLOSER
         elif far > STEEP:
             frozen.T = [np.zeros_like(T) for T in frozen.T]
-        tolerance = max(FORCING * far, enough * problem.rough_friction)
+        tolerance = max(FORCING * far, enough * problem.loose_friction)
         nu, P, more = solve_linearised(frozen, tolerance)
         steps += more
         if k >= PATIENCE and not frozen.far(nu, P) < tolerance:
@@ -84,7 +84,7 @@ def solve_linearised(frozen: Frozen, tolerance: float) -> tuple[np.ndarray, Impu
     return nu, P, steps
 
 
-def with_friction_held(problem: StepProblem, z: np.ndarray, options: NewtonOptions) -> Solution:
+def with_friction_held(problem: StepNCP, z: np.ndarray, options: NewtonOptions) -> Solution:
     """The step with the impulses of friction in z: converged where their law holds well enough, too."""
     steps, held = 0, z
     for _ in range(RELEASES):
@@ -101,7 +101,7 @@ def with_friction_held(problem: StepProblem, z: np.ndarray, options: NewtonOptio
     return Solution(z, False, steps, found.history)
 
 
-def _released(problem: StepProblem, z: np.ndarray) -> np.ndarray:
+def _released(problem: StepNCP, z: np.ndarray) -> np.ndarray:
     """z without friction in contacts that are open."""
     z = z.copy()
     if problem.model.friction_residual == "projection":

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from implicit_geom.contact.step_ncp import StepProblem
+from implicit_geom.contact.step_ncp import StepNCP
 from implicit_geom.solvers.newton import NewtonOptions
 
 
@@ -23,7 +23,7 @@ class Islands:
     of_unknown: np.ndarray
 
     @staticmethod
-    def of(problem: StepProblem) -> Islands:
+    def of(problem: StepNCP) -> Islands:
         from scipy.sparse import coo_matrix  # (here: it takes long to import)
         from scipy.sparse.csgraph import connected_components
 
@@ -41,7 +41,7 @@ class Islands:
         problem.islands = Islands(count, of_unknown)
         return problem.islands
 
-    def candidates(self, problem: StepProblem, island: int) -> list[int]:
+    def candidates(self, problem: StepNCP, island: int) -> list[int]:
         """The candidate pairs of one island."""
         chosen = [
             c
@@ -58,7 +58,7 @@ class Islands:
         return out
 
 
-def _groups(problem: StepProblem) -> list:
+def _groups(problem: StepNCP) -> list:
     assert problem.pattern is not None
     return list(zip(problem.gather, problem.pattern.groups, strict=True))
 
@@ -73,7 +73,7 @@ class Apart:
     history: list[float]
 
 
-def solve_apart(problem: StepProblem, islands: Islands, z0: np.ndarray, options: NewtonOptions) -> Apart:
+def solve_apart(problem: StepNCP, islands: Islands, z0: np.ndarray, options: NewtonOptions) -> Apart:
     """Full Newton steps, and one more for every solution that is only just one, each island for itself."""
     own = islands.of_unknown
     z = best = z0

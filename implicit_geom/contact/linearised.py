@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from implicit_geom.contact.step_ncp import StepProblem
+from implicit_geom.contact.step_ncp import StepNCP
 from implicit_geom.model.closest_point_problem import shorten
 from implicit_geom.solvers.block_elimination import GroupPattern, Pattern, factorised
 
@@ -81,7 +81,7 @@ class LinearStep:
 class Frozen(LinearStep):
     """A step with its geometry linearised at z; laws are held against pairs' speeds or the fastest."""
 
-    def __init__(self, problem: StepProblem, z: np.ndarray, stiff: bool, pairwise: bool = False) -> None:
+    def __init__(self, problem: StepNCP, z: np.ndarray, stiff: bool, pairwise: bool = False) -> None:
         self.problem, self.z = problem, z
         self.pattern = _pattern(problem)
         nv, moving = self.pattern.velocities, self.pattern.moving
@@ -146,7 +146,7 @@ class Frozen(LinearStep):
         return z
 
 
-def settle_points(problem: StepProblem, z: np.ndarray) -> None:
+def settle_points(problem: StepNCP, z: np.ndarray) -> None:
     """Closest points at the poses that the velocities in z lead to, by Newton's method, in place.
 
     A contact that runs far along its bodies in the step is not where the linearisation puts it.
@@ -176,7 +176,7 @@ def settle_points(problem: StepProblem, z: np.ndarray) -> None:
         z[own[lost]] = before[lost]
 
 
-def _pattern(problem: StepProblem) -> Pattern:
+def _pattern(problem: StepNCP) -> Pattern:
     if problem.pattern is not None:
         return problem.pattern
     groups = [

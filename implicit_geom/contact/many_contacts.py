@@ -1,4 +1,4 @@
-"""Ways to solve a step with many contacts at once, as in a pile, cheapest first."""
+"""Methods for a step with many contacts at once, as in a pile, cheapest first."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from implicit_geom.contact.inexact_friction import by_sweeps
 from implicit_geom.contact.interior_point import interior
 from implicit_geom.contact.proximal_rounds import Effort, as_they_are, by_rounds, from_nothing
-from implicit_geom.contact.step_ncp import StepProblem
+from implicit_geom.contact.step_ncp import StepNCP
 from implicit_geom.solvers.newton import NewtonOptions, Solution
 
 INSIDE = Effort(rounds=12)
@@ -24,23 +24,23 @@ COLD = (
 MANY = 8  # contacts that make rounds worth while
 
 
-def go_on(problem: StepProblem, z: np.ndarray, options: NewtonOptions) -> Solution:
+def from_known_impulses(problem: StepNCP, z: np.ndarray, options: NewtonOptions) -> Solution:
     """From z, whose impulses are known for most of the contacts."""
-    if problem.rough_friction:
+    if problem.loose_friction:
         return by_sweeps(problem, z, options)
     return by_rounds(problem, z, as_they_are, SLOW, options)
 
 
-def ways(problem: StepProblem, z: np.ndarray, options: NewtonOptions) -> Iterator[Callable[[], Solution]]:
-    """Ways from z; none for problems that they do not suit."""
+def methods(problem: StepNCP, z: np.ndarray, options: NewtonOptions) -> Iterator[Callable[[], Solution]]:
+    """Methods that start from z; none for problems that they do not suit."""
     few = problem.pattern is None and len(problem.order) < MANY
     if few or problem.model.friction_residual == "fritz-john":
         return
-    if problem.rough_friction:
+    if problem.loose_friction:
         yield partial(by_sweeps, problem, z, options)
     yield partial(by_rounds, problem, z, partial(interior, lifted=False), INSIDE, options)
     yield partial(by_rounds, problem, z, partial(interior, lifted=True), INSIDE, options)
-    if problem.pressed(z) and not problem.rough_friction:
-        yield partial(go_on, problem, z, options)
+    if problem.carries_impulse(z) and not problem.loose_friction:
+        yield partial(from_known_impulses, problem, z, options)
     for effort in COLD:
         yield partial(by_rounds, problem, z, from_nothing, effort, options)

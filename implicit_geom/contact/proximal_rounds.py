@@ -25,7 +25,7 @@ import numpy as np
 
 from implicit_geom.contact.interior_point import interior
 from implicit_geom.contact.linearised import Frozen, Impulses, LinearStep
-from implicit_geom.contact.step_ncp import StepProblem
+from implicit_geom.contact.step_ncp import StepNCP
 from implicit_geom.solvers.newton import NewtonOptions, Solution, solve
 
 LINE = 6  # halvings of a step
@@ -143,7 +143,7 @@ def from_nothing(frozen: Frozen) -> tuple[np.ndarray, Impulses]:
 
 
 def by_rounds(
-    problem: StepProblem, z: np.ndarray, begin: Begin, effort: Effort, options: NewtonOptions
+    problem: StepNCP, z: np.ndarray, begin: Begin, effort: Effort, options: NewtonOptions
 ) -> Solution:
     """Rounds with the geometry linearised again and again, each time followed by full Newton steps."""
     few = replace(options, full_steps=6)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from implicit_geom.contact.step_ncp import StepProblem
+from implicit_geom.contact.step_ncp import CONDENSED, StepNCP
 from implicit_geom.equations.thresholds import LAG, POINT_SHIFT, TOUCH
 from implicit_geom.equations.unknowns import flat
 from implicit_geom.model.closest_point_problem import shorten
@@ -28,14 +28,14 @@ class Start:
     lagged: bool = False
 
 
-class PositionProblem(StepProblem):
+class PositionNCP(StepNCP):
     """Stage 1: wrenches at the start, gaps at the end, velocities in between."""
 
     scheme = "position"
     at_end = False  # push every contact that may be a line or a face at its end-of-step point
 
-    def __init__(self, model: Model, candidates: list[int]) -> None:
-        super().__init__(model, candidates)
+    def __init__(self, model: Model, candidates: list[int], condensed: int = CONDENSED) -> None:
+        super().__init__(model, candidates, condensed)
         self.starts: dict[int, Start] = {}
 
     def _start(self, g: ContactGroup, state: State, warm: dict[int, WarmStart]) -> np.ndarray:
@@ -85,7 +85,7 @@ class PositionProblem(StepProblem):
         return found
 
 
-class EndPointProblem(PositionProblem):
+class EndPointNCP(PositionNCP):
     """Stage 1 with B = I: less accurate, but solvable where a contact jumps from an edge to a face."""
 
     at_end = True
@@ -111,13 +111,13 @@ class EndContact:
     drift: float = 0.0  # what the velocities of Euler's form lag behind at the normal, m/s
 
 
-class VelocityProblem(StepProblem):
+class VelocityNCP(StepNCP):
     """Stage 2: the impulses that leave no closed contact approaching."""
 
     scheme = "velocity"
 
-    def __init__(self, model: Model, candidates: list[int]) -> None:
-        super().__init__(model, candidates)
+    def __init__(self, model: Model, candidates: list[int], condensed: int = CONDENSED) -> None:
+        super().__init__(model, candidates, condensed)
         for g, own, _ in self.members():
             at = g.kernel.layout.at
             self.shift[own[:, at["l"].start : at["k"].stop]] = POINT_SHIFT

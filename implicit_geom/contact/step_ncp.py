@@ -20,17 +20,18 @@ from implicit_geom.model.model import Model, State
 from implicit_geom.solvers.block_elimination import Blocks, GroupPattern, Pattern
 from implicit_geom.solvers.newton import Jacobian
 
-CONDENSED = 250  # unknowns above which each contact is eliminated by itself
+CONDENSED = 250
 
 
-class StepProblem:
+class StepNCP:
     """The equations of a step for a fixed set of candidate pairs; a `newton.System` once prepared."""
 
     scheme = "euler"
 
-    def __init__(self, model: Model, candidates: list[int]) -> None:
+    def __init__(self, model: Model, candidates: list[int], condensed: int = CONDENSED) -> None:
         self.model = model
         self.candidates = candidates
+        self.condensed = condensed  # unknowns above which each contact is eliminated by itself
         self.velocities = model.dim + model.spins
         self.bodies = BodyRows(model, self.scheme)
         numbers = np.array(candidates, int)
@@ -79,7 +80,7 @@ class StepProblem:
         self.flat_rows = np.concatenate([body_rows.ravel(), *[s.ravel() for s in self.scatter]])
         self.pattern: Pattern | None = None
         self._flat_entries: dict[bool, np.ndarray] = {}
-        if N > CONDENSED:
+        if self.condensed < N:
             groups = [
                 GroupPattern(inputs, g.kernel.layout.size)
                 for g, inputs in zip(self.groups, self.gather, strict=True)
@@ -97,7 +98,7 @@ class StepProblem:
         )  # where the impulses of friction are, and the rows of their law
         self.held: np.ndarray | None = None
         self.islands: Any = None  # of `implicit_geom.contact.islands`, once they are known
-        self.rough_friction = 0.0
+        self.loose_friction = 0.0
 
     def _entries(self, smooth: bool) -> np.ndarray:
         """Positions of all Jacobian entries in the row-major dense matrix."""
@@ -128,7 +129,7 @@ class StepProblem:
         a larger tolerance than the others.
         """
         self.h = h
-        self.rough_friction = friction_tolerance if friction_tolerance > tolerance else 0.0
+        self.loose_friction = friction_tolerance if friction_tolerance > tolerance else 0.0
         self.bodies.prepare(state, h, impulse)
         z = np.zeros(self.size)
         z[: self.bodies.size] = self._predict(state, warm).ravel()
@@ -142,8 +143,8 @@ class StepProblem:
             metres = np.r_[at["l"], at["k"], at["P_n"], at["S"]]
             self.tolerance[own[:, metres]] += floor[:, None]
             self.proximal[own[:, at["P_n"].start :]] = 1 / g.get("U")
-        if self.rough_friction:
-            self.tolerance[self.friction] = np.maximum(self.tolerance[self.friction], self.rough_friction)
+        if self.loose_friction:
+            self.tolerance[self.friction] = np.maximum(self.tolerance[self.friction], self.loose_friction)
         return z
 
     def hold(self, z: np.ndarray | None) -> None:
@@ -177,7 +178,7 @@ class StepProblem:
         return np.where(pressed[m.moving, None], kept, self.bodies.free(state))
 
     def carried(
-        self, z0: np.ndarray, other: StepProblem, z: np.ndarray, bodies: np.ndarray | None = None
+        self, z0: np.ndarray, other: StepNCP, z: np.ndarray, bodies: np.ndarray | None = None
     ) -> np.ndarray:
         """z0 with the velocities and contacts of a solution z of the same step with other candidates.
 
@@ -206,11 +207,11 @@ class StepProblem:
         for g in self.groups:
             g.weigh(factor)
 
-    def pressed(self, z: np.ndarray) -> bool:
+    def carries_impulse(self, z: np.ndarray) -> bool:
         """Whether any contact carries an impulse."""
         return any(bool(np.any(z[own[:, g.kernel.layout.at["P_n"]]] > 0)) for g, own, _ in self.members())
 
-    def struck(self, z: np.ndarray, factor: float) -> np.ndarray:
+    def with_normal_impulses(self, z: np.ndarray, factor: float) -> np.ndarray:
         """z with every normal impulse at least `factor` times the speed scale (over the effective mass)."""
         z = z.copy()
         for g, own, _ in self.members():

@@ -36,7 +36,7 @@ def _overlaps(solver: AnyStepper, state: State) -> Iterator[tuple[Pair, float]]:
     if isinstance(solver, ApproximateStepper):
         yield from ((solver.model.pairs[c], gap) for c, gap in solver.overlaps(state))
         return
-    for i in solver.broad.overlapping(state, OVERLAP):
+    for i in solver.memory.broad.overlapping(state, OVERLAP):
         pair = solver.model.pairs[i]
         a, b = (solver.model.placed(state, piece) for piece in pair.pieces)
         yield pair, closest(a, b).points.gap

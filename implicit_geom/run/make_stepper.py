@@ -12,7 +12,8 @@ from implicit_geom.steppers.euler import EulerStepper
 from implicit_geom.steppers.rattle import RattleStepper
 from implicit_geom.steppers.rattle4 import Rattle4Stepper
 
-AnyStepper: TypeAlias = EulerStepper | ApproximateStepper
+ImplicitStepper: TypeAlias = EulerStepper | RattleStepper | Rattle4Stepper
+AnyStepper: TypeAlias = ImplicitStepper | ApproximateStepper
 
 
 def make_stepper(model: Model, options: SimulationOptions) -> AnyStepper:
@@ -25,9 +26,9 @@ def make_stepper(model: Model, options: SimulationOptions) -> AnyStepper:
         return EulerStepper(model, options.tolerance, friction_tolerance=options.friction_tolerance)
     if stepper.integrator == "euler":
         return ApproximateStepper(model, stepper, options.tolerance)
-    kind = {"rattle": RattleStepper, "rattle-4": Rattle4Stepper}[stepper.integrator]
     if stepper.surface == "faceted":
         model = Model(faceted_scene(model.scene, stepper.facets), options.friction_residual)
+    kind = Rattle4Stepper if stepper.integrator == "rattle-4" else RattleStepper
     return kind(
         model,
         options.tolerance,

@@ -126,7 +126,7 @@ class _March:
         )
         self.runner, self.unsuited = _runner(model, solver, options)
         if self.runner is not None and resume is None:
-            self.runner.solver.widen(self.state, options.step)
+            self.runner.solver.memory.widen(self.state, options.step)
         self.memory = Memory(solver)
         self.started = started
 
@@ -197,7 +197,7 @@ class _March:
             self._count(h, end)
             self.state = attempt.solves[-1].end.at_time(end)
             if self.runner is not None:
-                self.runner.solver.widen(self.state, h)
+                self.runner.solver.memory.widen(self.state, h)
             self.memory = Memory(self.solver)
         self._touched(any(c.p_n > 0 for solve in attempt.solves for c in solve.contacts))
         return ""

@@ -1,83 +1,87 @@
 """`implicit-euler`: the geometrically implicit step of C07, eqs. 10 and 11.
 
-Where a solve fails, or the motion crosses a body on the way, the step is halved.
+    m (v+ - v) = h F + W_v(q+) p,   J_W+ w+ - J_W w = h tau + W_w(q+) p            [C07, eq. 4]
+    x+ = x + h v+,   R+ = exp(h w+) R
+    a2 = a1 + d n,   n = sum l_i grad f_i(a1) = -sum k_j grad g_j(a2)  at q+       [C07, eqs. 9, 22]
+    0 <= p_n _|_ d(q+) >= 0,   friction of p against W_t(q+)^T nu+                 [C07, eqs. 3, 5, 11]
 
-Where a contact has restitution, a velocity stage at the end-of-step poses follows: Newton's law with
-the normal velocity at the instant of impact.
+The stages of a step: candidate pairs and the solution of these equations (`candidates`, `search`), the
+closed contacts in it (`closed_contacts`) and, where one has restitution, a velocity stage at the poses of the
+end: Newton's law with the normal velocity at the instant of impact (`velocity_stage`).
+Where a solve fails, or the motion crosses a body on the way, the step is halved (`substeps`).
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import repeat
 
 import numpy as np
 
-from implicit_geom.contact.rattle_ncp import EndContact, Start, start_velocity
-from implicit_geom.contact.step_ncp import StepProblem
-from implicit_geom.equations.thresholds import IMPACT_SPEED, SLAP, SLIDES, TOUCH
-from implicit_geom.interface.errors import SimulationError
-from implicit_geom.model.contact_group import ContactGroup, WarmStart
-from implicit_geom.model.model import State
-from implicit_geom.model.records import EULER, Attempt, ContactRecord, Failure, Solve
-from implicit_geom.steppers.closed_contacts import contact_records
-from implicit_geom.steppers.search import MAX_HALVINGS, MAX_SOLVES, Settled
+from implicit_geom.contact.step_ncp import StepNCP
+from implicit_geom.model.model import Model, State
+from implicit_geom.model.records import EULER, Attempt, Failure, Solve
+from implicit_geom.steppers.candidates import StepSolution, solve_step
+from implicit_geom.steppers.closed_contacts import accept, start_contacts
+from implicit_geom.steppers.guard import EnergyGuard
+from implicit_geom.steppers.memory import StepperMemory
+from implicit_geom.steppers.search import SearchOptions, SolutionSearch
+from implicit_geom.steppers.substeps import in_parts
 from implicit_geom.steppers.velocity_stage import VelocitySolution, VelocityStage
 
 
-class EulerStepper(VelocityStage):
-    """Steps a model."""
+class EulerStepper:
+    """Steps a model; another stepper that falls back on it shares its search."""
+
+    def __init__(
+        self,
+        model: Model,
+        tolerance: float = 1e-10,
+        options: SearchOptions | None = None,
+        friction_tolerance: float = 0.0,
+        *,
+        search: SolutionSearch | None = None,
+    ) -> None:
+        self.model = model
+        self.search = search or SolutionSearch(model, tolerance, options, friction_tolerance)
+        self.velocity_stage = VelocityStage(self.search)
+        self.guard: EnergyGuard | None = None  # (it has none: a step of Euler's is never refused)
+
+    @property
+    def memory(self) -> StepperMemory:
+        """What is remembered between steps."""
+        return self.search.memory
 
     def step(self, state: State, h: float) -> Attempt:
         """Advance by h, in parts where that is needed: a part that fails is halved."""
-        saved = dict(self.warm)
-        solves: list[Solve] = []
-        history: list[list[float]] = []
-        why = ""
-        parts = [(h, 0)]  # lengths still to be taken, next one last, with their number of halvings
-        while parts:
-            length, halvings = parts.pop()
-            outcome: Solve | Failure
-            before, normals = dict(self.warm), dict(self.broad.normals)
-            try:
-                outcome = self._solve(state, length)
-            except SimulationError as error:
-                outcome = (str(error), [])
-            if isinstance(outcome, Solve):
-                solves.append(outcome)
-                state = outcome.end
-                continue
-            # a solve may fail after its geometry was kept: the next one starts from the same state again
-            self.warm, self.broad.normals = before, normals
-            reason, histories = outcome
-            why = why or reason
-            history += histories
-            if halvings == MAX_HALVINGS or len(solves) + len(parts) >= MAX_SOLVES:
-                self.warm = saved
-                return Attempt([], reason, history)
-            parts += [(length / 2, halvings + 1)] * 2
-        return Attempt(solves, why=why)
+        options = self.search.options
+        return in_parts(
+            self.memory,
+            state,
+            h,
+            lambda start, length, _: self.solve(start, length),
+            halvings=options.halvings,
+            solves=options.solves,
+        )
 
-    def _solve(self, state: State, h: float) -> Solve | Failure:
-        """One solve over h; a reason and the residual histories where there is no solution."""
+    def solve(self, state: State, h: float) -> Solve | Failure:
+        """One solve over h [C07, eqs. 10, 11]; a reason and residual histories where there is no solution."""
         impulse = h * self.model.loads(state.time)
-        found = self._settle(StepProblem, state, h, impulse)
-        if not isinstance(found, Settled):
+        found = solve_step(self.search, StepNCP, state, h, impulse)
+        if not isinstance(found, StepSolution):
             return found
-        problem, solution, nu = found.problem, found.solution, found.nu
-        end = state.advanced(nu, h)
-        starts = self._start_velocities(problem, state)
-        records, ends = self._accept(problem, solution.z, state, end, h, EULER, starts)
+        problem, solution = found.problem, found.solution
+        end = state.advanced(found.nu, h)
+        starts = start_contacts(self.memory, problem, state)
+        records, ends = accept(self.search, problem, solution.z, state, end, h, EULER, starts)
         residual = float(np.max(np.abs(problem.residual(solution.z, 0.0)), initial=0.0))
         overlap = max([0.0, *(-start.gap for start in starts.values())])
         solve = Solve(
-            state, end, h, nu, "euler", records, solution.iterations, found.status, residual, overlap
+            state, end, h, found.nu, "euler", records, solution.iterations, found.status, residual, overlap
         )
-        bouncy = any(law.restitution > 0 for law in self.model.pairs.laws)
-        if not (bouncy and any(self.model.pairs[c].law.restitution > 0 for c in ends)):
+        if not self.velocity_stage.needed(ends):
             return solve
         for c, contact in ends.items():
-            contact.bounce = self._bounce(c, contact, starts[c], state, impulse, h, lag=h / 2)
+            contact.bounce = self.velocity_stage.bounce(c, contact, starts[c], state, impulse, h, lag=h / 2)
 
         def finish(stage: VelocitySolution) -> Solve:
             return replace(
@@ -88,96 +92,4 @@ class EulerStepper(VelocityStage):
                 residual=max(residual, stage.residual),
             )
 
-        return self._bounced(end, h, np.zeros_like(impulse), ends, finish)
-
-    def _start_velocities(self, problem: StepProblem, state: State) -> dict[int, Start]:
-        """Gap and normal velocity of every candidate at the start of the step; before `_accept`."""
-        starts: dict[int, Start] = {}
-        for g, _, members in problem.members():
-            warm = [self.warm[c] for c in members]
-            unknowns = np.array([w.unknowns for w in warm])
-            unknowns[:, g.kernel.layout.at["D"]] *= np.array([[abs(w.h / problem.h)] for w in warm])
-            points = g.closest(unknowns, problem.h)
-            normal, slip = start_velocity(g, state, points)
-            touching = points.gap <= TOUCH * g.get("L")[:, 0]
-            columns = (points.gap.tolist(), normal.tolist(), slip, touching.tolist(), points.r2)
-            starts.update(zip(members, map(Start, *columns), strict=False))
-        return starts
-
-    def _accept(
-        self,
-        problem: StepProblem,
-        z: np.ndarray,
-        start: State,
-        end: State,
-        h: float,
-        stage: int,
-        starts: dict[int, Start],
-    ) -> tuple[list[ContactRecord], dict[int, EndContact]]:
-        """Keep the unknowns for the next step; closed contacts for the records and for the velocity stage."""
-        self.begun = True
-        records: list[ContactRecord] = []
-        ends: dict[int, EndContact] = {}
-        at_start = stage != EULER
-        for (g, own, members), inputs in zip(problem.members(), problem.gather, strict=True):
-            seen, u = g.seen(z[inputs]), z[own]
-            names = {n: f"end_{n}" if at_start else n for n in ("r1", "r2", "n", "t", "o")}
-            n, t, gap = seen[names["n"]], seen[names["t"]], seen["gap"][:, 0]
-            m_c, U = g.get("m_c")[:, 0], g.get("U")[:, 0]
-            reference = g.directions(n, g.get("direction"))
-            if at_start:
-                reference = np.where(g.given[:, None], reference, t)
-            self.broad.normals.update(zip(members, n, strict=True))
-            self.warm.update(
-                zip(members, map(WarmStart, u, reference, m_c.tolist(), repeat(h)), strict=False)
-            )
-            # closed: the natural map's active branch, P_n > gap / h; or just touching
-            closed = seen["p_n"][:, 0] / m_c > gap / abs(h)
-            touching = closed | (gap <= TOUCH * g.get("L")[:, 0])
-            self._take_over(g, seen, names, u, np.flatnonzero(touching), ends)
-            chosen = np.flatnonzero(closed)
-            for i in np.flatnonzero(closed & g.given).tolist():
-                self._check_tangent(self.model.pairs[members[i]], t[i])
-            found = contact_records(
-                self.model, g, seen, chosen, start if at_start else end, gap[chosen], stage
-            )
-            # (Euler's form leaves contacts approaching at a speed of order h)
-            fast = (IMPACT_SPEED if at_start else SLAP) * U
-            points = end.x[g.second] + seen[names["r2"]]
-            slips = np.array([starts[c].slip for c in members]).reshape(g.n, -1)
-            slid = np.linalg.norm(slips, axis=1) > SLIDES * np.maximum(1.0, U)
-            for i, record in zip(chosen.tolist(), found, strict=True):
-                c = members[i]
-                before, last = starts[c], ends[c]
-                slow = before.normal_velocity >= -fast[i]
-                struck = not (before.touching and slow)
-                if not struck and g.kernel.kind.patches:
-                    struck = self._slapped(c, before, last, start, end, h)
-                record.impact = last.impact = struck
-                record.lagged = last.lagged = before.lagged
-                record.slid = last.slid = bool(slid[i])
-                if at_start:
-                    record.end_point = points[i]
-            records += found
-        return records, ends
-
-    def _take_over(
-        self,
-        g: ContactGroup,
-        seen: dict[str, np.ndarray],
-        names: dict[str, str],
-        u: np.ndarray,
-        chosen: np.ndarray,
-        ends: dict[int, EndContact],
-    ) -> None:
-        """What the velocity stage needs of the chosen contacts of a group."""
-        at = g.kernel.layout.at
-        columns = (
-            *(seen[names[name]][chosen] for name in ("r1", "r2", "n", "t", "o")),
-            seen["gap"][chosen, 0].tolist(),
-            u[chosen, at["l"].start : at["k"].stop],
-            u[chosen, at["P_n"].start :],
-            g.get("m_c")[chosen, 0].tolist(),
-        )
-        rows = (EndContact(*row) for row in zip(*columns, strict=True))
-        ends.update(zip(g.numbers[chosen].tolist(), rows, strict=True))
+        return self.velocity_stage.finished(end, h, np.zeros_like(impulse), ends, finish)

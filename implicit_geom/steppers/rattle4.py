@@ -8,19 +8,44 @@ sticking and sliding within the step, `implicit-rattle` takes it.
 
 from __future__ import annotations
 
-from implicit_geom.model.model import State
+from implicit_geom.model.model import Model, State
 from implicit_geom.model.records import Attempt
+from implicit_geom.steppers.guard import EnergyGuard
+from implicit_geom.steppers.memory import StepperMemory
 from implicit_geom.steppers.rattle import RattleStepper
+from implicit_geom.steppers.search import SearchOptions
 
 
-class Rattle4Stepper(RattleStepper):
+class Rattle4Stepper:
     """Steps a model by the composition where it may, by `implicit-rattle` elsewhere."""
 
+    def __init__(
+        self,
+        model: Model,
+        tolerance: float = 1e-10,
+        options: SearchOptions | None = None,
+        guard: float = 1e-2,
+        friction_tolerance: float = 0.0,
+    ) -> None:
+        self.model = model
+        self.rattle = RattleStepper(model, tolerance, options, guard, friction_tolerance)
+
+    @property
+    def memory(self) -> StepperMemory:
+        """What is remembered between steps."""
+        return self.rattle.memory
+
+    @property
+    def guard(self) -> EnergyGuard:
+        """What energy a step may gain."""
+        return self.rattle.guard
+
     def step(self, state: State, h: float) -> Attempt:
-        saved, normals = dict(self.warm), dict(self.broad.normals)
+        """Advance by h."""
+        saved = self.memory.snapshot()
         # slow motion has no smaller bound here: single steps in its place would be less accurate
-        solves = self._composed(state, h, self.guard)
+        solves = self.rattle.composed(state, h, self.guard.tolerance)
         if solves is not None:
             return Attempt(solves, form="rattle-4")
-        self.warm, self.broad.normals = saved, normals
-        return super().step(state, h)
+        self.memory.restore(saved)
+        return self.rattle.step(state, h)

@@ -9,54 +9,50 @@ the step is solved again from there. Deviation: C07 leaves open which of several
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
-from implicit_geom.contact.step_ncp import StepProblem
+from implicit_geom.contact.step_ncp import StepNCP
 from implicit_geom.geometry.distance import closest
 from implicit_geom.model.contact_group import ContactGroup
 from implicit_geom.model.model import State
 from implicit_geom.rotation import turning
 from implicit_geom.solvers.newton import Solution, solve
-
-if TYPE_CHECKING:
-    from implicit_geom.steppers.search import Stepper
+from implicit_geom.steppers.search import SolutionSearch
 
 FLUSH = 1e-9  # overlap, over the smaller piece, that counts as none
 STRIKE = 0.1  # approach along the normal at the start, over the speed scale, that counts as a blow
 
 
 def passed_over(
-    stepper: Stepper,
-    problem: StepProblem,
+    search: SolutionSearch,
+    problem: StepNCP,
     found: Solution | None,
     state: State,
     h: float,
     impulse: np.ndarray,
-) -> tuple[StepProblem, Solution] | None:
+) -> tuple[StepNCP, Solution] | None:
     """The solution in which corners pass each other, and its equations; None where none strike or can pass.
 
     `found` is the solution at hand, if there is one.
     """
-    doubtful = _struck(stepper, problem, found, state)
+    doubtful = _striking(search, problem, found, state)
     while doubtful:
         rest = [c for c in problem.candidates if c not in doubtful]
-        reduced = stepper._problem(type(problem), rest)
-        without, _, _ = stepper._attempts(reduced, state, h, impulse, thorough=False, last=None)
+        reduced = search.equations(type(problem), rest)
+        without, _, _ = search.solve(reduced, state, h, impulse, thorough=False, last=None)
         if without is None:
             return None
-        there = state.advanced(stepper._velocities(reduced, without.z), h)
-        over = {c: u for c in doubtful if (u := _flush(stepper, c, there)) is not None}
+        there = state.advanced(search.velocities(reduced, without.z), h)
+        over = {c: u for c in doubtful if (u := _flush(search, c, there)) is not None}
         if len(over) == len(doubtful):
-            return _solved(stepper, problem, reduced, without, over, state, h, impulse)
+            return _solved(search, problem, reduced, without, over, state, h, impulse)
         doubtful = list(over)
     return None
 
 
-def _struck(stepper: Stepper, problem: StepProblem, found: Solution | None, state: State) -> list[int]:
+def _striking(search: SolutionSearch, problem: StepNCP, found: Solution | None, state: State) -> list[int]:
     """Pairs at seams that did not press before, and that strike in the solution at hand."""
-    pairs, warm = stepper.model.pairs, stepper.warm
+    pairs, warm = search.model.pairs, search.memory.warm
     out = []
     for (g, own, members), inputs in zip(problem.members(), problem.gather, strict=True):
         at = g.kernel.scheme("euler").layout.at["P_n"].start
@@ -80,43 +76,43 @@ def _rate(g: ContactGroup, seen: dict[str, np.ndarray], frame: str, state: State
     return np.asarray(np.einsum("ni,ni->n", seen[f"{frame}n"], two - one))
 
 
-def _flush(stepper: Stepper, c: int, there: State) -> np.ndarray | None:
+def _flush(search: SolutionSearch, c: int, there: State) -> np.ndarray | None:
     """Geometry unknowns of a pair at the poses of a state; None where it overlaps."""
-    i, j = stepper.model.pairs[c].pieces
-    size = float(np.min(stepper.model.pieces.size[[i, j]]))
-    at = closest(stepper.model.placed(there, i), stepper.model.placed(there, j))
+    i, j = search.model.pairs[c].pieces
+    size = float(np.min(search.model.pieces.size[[i, j]]))
+    at = closest(search.model.placed(there, i), search.model.placed(there, j))
     return at.unknowns if at.points.gap >= -FLUSH * size else None
 
 
 def _solved(
-    stepper: Stepper,
-    problem: StepProblem,
-    reduced: StepProblem,
+    search: SolutionSearch,
+    problem: StepNCP,
+    reduced: StepNCP,
     without: Solution,
     over: dict[int, np.ndarray],
     state: State,
     h: float,
     impulse: np.ndarray,
-) -> tuple[StepProblem, Solution] | None:
+) -> tuple[StepNCP, Solution] | None:
     """The whole step, started from the motion without the pairs `over`."""
-    whole = type(problem)(stepper.model, problem.candidates)
-    z = whole.prepare(state, h, impulse, stepper.warm, stepper.tolerance)
+    whole = type(problem)(search.model, problem.candidates, search.options.condensed)
+    z = whole.prepare(state, h, impulse, search.memory.warm, search.tolerance)
     z[: whole.bodies.size] = without.z[: reduced.bodies.size]
     known = dict(zip(reduced.order, reduced.contact_slices, strict=True))
     for c, where in zip(whole.order, whole.contact_slices, strict=True):
         if c in over:
-            layout = stepper.model.pairs[c].kernel.scheme(whole.scheme).layout
+            layout = search.model.pairs[c].kernel.scheme(whole.scheme).layout
             u = np.zeros(layout.size)
             u[: layout.geometry] = over[c]
             u[layout.at["D"]] /= abs(h)
             z[where] = u
         else:
             z[where] = without.z[known[c]]
-    found = solve(whole, z, stepper.options, damped=False)
+    found = solve(whole, z, search.options.newton, damped=False)
     if not (found.converged and whole.certified(found.z)):
         return None
-    nu = stepper._velocities(whole, found.z)
-    if stepper.broad.missed(state, nu, abs(h), whole.candidates) or stepper._crossing(
+    nu = search.velocities(whole, found.z)
+    if search.memory.broad.missed(state, nu, abs(h), whole.candidates) or search.crossing(
         whole, found.z, state, h
     ):
         return None

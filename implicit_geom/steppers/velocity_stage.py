@@ -15,23 +15,23 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from implicit_geom.contact.many_contacts import ways
+from implicit_geom.contact.many_contacts import methods
 from implicit_geom.contact.rattle_ncp import (
     EndContact,
     Start,
-    VelocityProblem,
+    VelocityNCP,
     impact_velocity,
     point_velocity,
     with_velocities,
 )
-from implicit_geom.equations.thresholds import IMPACT_SPEED, SLAP
+from implicit_geom.equations.thresholds import IMPACT_SPEED
 from implicit_geom.model.energy import kinetic
 from implicit_geom.model.ledger import step_ledger
 from implicit_geom.model.model import State
 from implicit_geom.model.records import VELOCITY, ContactRecord, Failure, Solve
-from implicit_geom.solvers.newton import DENSE, Solution, follow_path, solve
+from implicit_geom.solvers.newton import Solution, follow_path, solve
 from implicit_geom.steppers.closed_contacts import contact_records
-from implicit_geom.steppers.search import Stepper
+from implicit_geom.steppers.search import SolutionSearch
 
 
 @dataclass
@@ -47,10 +47,20 @@ class VelocitySolution:
 REDUCTIONS = 10  # bisections for the restitution that gains no energy
 
 
-class VelocityStage(Stepper):
-    """A stepper that can end its steps with a velocity stage."""
+class VelocityStage:
+    """Impulses at the end of a step, for a stepper that has a search for solutions."""
 
-    def _bounce(
+    def __init__(self, search: SolutionSearch) -> None:
+        self.search = search
+        self.model = search.model
+
+    def needed(self, ends: dict[int, EndContact]) -> bool:
+        """Whether any of these contacts has restitution."""
+        pairs = self.model.pairs
+        bouncy = any(law.restitution > 0 for law in pairs.laws)
+        return bouncy and any(pairs[c].law.restitution > 0 for c in ends)
+
+    def bounce(
         self,
         c: int,
         end: EndContact,
@@ -80,7 +90,7 @@ class VelocityStage(Stepper):
         drift = end.drift = lag * (without - before) / h
         return min(e * impact_velocity(start.gap, before + drift, without + drift, h) + drift, 0.0)
 
-    def _bounced(
+    def finished(
         self,
         before: State,
         h: float,
@@ -94,7 +104,7 @@ class VelocityStage(Stepper):
         def attempt(factor: float) -> tuple[Solve | Failure, bool]:
             for c, contact in ends.items():
                 contact.bounce = factor * wanted[c]
-            stage = self._velocity_stage(before, h, impulse, ends)
+            stage = self.solve(before, h, impulse, ends)
             if not isinstance(stage, VelocitySolution):
                 return stage, False
             solve = finish(stage)
@@ -126,15 +136,15 @@ class VelocityStage(Stepper):
         lagged = sum(c.p_n * abs(ends[c.pair].drift) for c in solve.contacts if c.pair in ends)
         return 1.01 * lagged + 1e-9 * scale
 
-    def _velocity_stage(
+    def solve(
         self, before: State, h: float, impulse: np.ndarray, ends: dict[int, EndContact]
     ) -> VelocitySolution | Failure:
         """Impulses at the poses of `before` that leave no closed contact approaching."""
-        problem = self._problem(VelocityProblem, sorted(ends))
-        z0 = problem.prepare_contacts(before, h, impulse, ends, self.tolerance)
+        problem = self.search.equations(VelocityNCP, sorted(ends))
+        z0 = problem.prepare_contacts(before, h, impulse, ends, self.search.tolerance)
         histories: list[list[float]] = []
         iterations = 0
-        for attempt in self._velocity_starts(problem, z0):
+        for attempt in self._guesses(problem, z0):
             found = attempt()
             histories.append(found.history)
             iterations += found.iterations
@@ -142,7 +152,7 @@ class VelocityStage(Stepper):
                 break
         else:
             return "Newton's method found no impulses at the end of the step", histories
-        state = with_velocities(before, self._velocities(problem, found.z))
+        state = with_velocities(before, self.search.velocities(problem, found.z))
         records = []
         for (g, _, members), inputs in zip(problem.members(), problem.gather, strict=True):
             seen = g.seen(found.z[inputs])
@@ -155,31 +165,12 @@ class VelocityStage(Stepper):
         residual = float(np.max(np.abs(problem.residual(found.z, 0.0)), initial=0.0))
         return VelocitySolution(state, records, iterations, residual)
 
-    def _velocity_starts(self, problem: VelocityProblem, z0: np.ndarray) -> Iterator[Callable[[], Solution]]:
-        yield lambda: solve(problem, z0, self.options, damped=False)
-        yield lambda: solve(problem, problem.struck(z0, 1.0), self.options)
+    def _guesses(self, problem: VelocityNCP, z0: np.ndarray) -> Iterator[Callable[[], Solution]]:
+        yield lambda: solve(problem, z0, self.search.options.newton, damped=False)
+        yield lambda: solve(problem, problem.with_normal_impulses(z0, 1.0), self.search.options.newton)
         still = z0.copy()
         still[problem.bodies.size :] = 0.0
-        yield lambda: solve(problem, still, self.options)
-        if problem.size <= DENSE:
-            yield lambda: follow_path(problem, z0, self.options)
-        yield from ways(problem, z0, self.options)
-
-    def _slapped(self, c: int, before: Start, last: EndContact, start: State, end: State, h: float) -> bool:
-        """Whether a contact that was closed jumped to another part of the body: an edge that falls flat."""
-        pair = self.model.pairs[c]
-        if not pair.kernel.kind.patches:
-            return False
-        b, L = pair.second, float(min(self.model.pieces.size[piece] for piece in pair.pieces))
-        carried = start.R[b] @ (end.R[b].T @ last.r2)
-        rolled = abs(h) * float(np.linalg.norm(start.w[pair.first]) + np.linalg.norm(start.w[b]))
-        if float(np.linalg.norm(carried - before.r2)) < (SLAP + 2 * rolled) * L:
-            return False
-        relative = point_velocity(start, b, last.r2) - point_velocity(start, pair.first, last.r1)
-        if last.n @ relative >= -SLAP * (1e-3 + np.linalg.norm(relative)):
-            return False
-        # a contact that runs along a rim is no slap: the end must be a line or a face
-        problem = self._problem(VelocityProblem, [c])
-        nothing = np.zeros((len(self.model.bodies), problem.velocities))
-        problem.prepare_contacts(end, h, nothing, {c: last}, self.tolerance)
-        return bool(np.any(problem.groups[0].get("B")))
+        yield lambda: solve(problem, still, self.search.options.newton)
+        if problem.size <= self.search.options.dense:
+            yield lambda: follow_path(problem, z0, self.search.options.newton)
+        yield from methods(problem, z0, self.search.options.newton)

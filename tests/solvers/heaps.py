@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from implicit_geom import Scene, shapes, simulate
-from implicit_geom.contact.step_ncp import StepProblem
+from implicit_geom.contact.step_ncp import StepNCP
 from implicit_geom.experiments.piles import pile as heap
 from implicit_geom.model.model import Model, State
 from implicit_geom.rotation import unit
@@ -14,18 +14,18 @@ from implicit_geom.steppers.euler import EulerStepper
 __all__ = ["fallen", "heap", "prepared"]
 
 
-def prepared(scene: Scene, h: float, state: State | None = None) -> tuple[StepProblem, np.ndarray]:
+def prepared(scene: Scene, h: float, state: State | None = None) -> tuple[StepNCP, np.ndarray]:
     """The equations of a step, the first one or that from a given state, and where they start."""
     model = Model(scene)
     stepper = EulerStepper(model)
     state = state or model.initial_state()
     impulse = h * model.loads(0.0)
-    problem = StepProblem(model, stepper.broad.candidates(state, h, impulse / h))
-    stepper.know(state, problem.candidates)
-    return problem, problem.prepare(state, h, impulse, stepper.warm, 1e-10)
+    problem = StepNCP(model, stepper.memory.broad.candidates(state, h, impulse / h))
+    stepper.memory.add(state, problem.candidates)
+    return problem, problem.prepare(state, h, impulse, stepper.memory.warm, 1e-10)
 
 
-def fallen(mu: float) -> tuple[StepProblem, np.ndarray]:
+def fallen(mu: float) -> tuple[StepNCP, np.ndarray]:
     """Eight ellipsoids that have just fallen on each other, with nothing known of their impulses."""
     rng = np.random.default_rng(3)
     scene = Scene()

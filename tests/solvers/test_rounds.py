@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from heaps import fallen, heap, prepared
+from searching import euler_run
 
-from implicit_geom import simulate
 from implicit_geom.contact.linearised import Frozen, _project
 from implicit_geom.contact.many_contacts import COLD
 from implicit_geom.contact.proximal_rounds import by_rounds, from_nothing
 from implicit_geom.solvers.newton import NewtonOptions
-from implicit_geom.steppers import search
+from implicit_geom.steppers.search import SearchOptions
 
 
 @pytest.mark.parametrize("mu", [0.0, 0.1, 0.3, 0.5, 0.8])
@@ -94,9 +94,8 @@ def test_projection_and_its_slope(k: int) -> None:
 
 def test_large_steps_are_solved_by_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
     """With the other ways left out a heap is stepped all the same, and certified."""
-    monkeypatch.setattr(search, "DENSE", 0)
     monkeypatch.setenv("IMPLICIT_GEOM_COMPILED", "0")
-    run = simulate(heap(4, 0.3), duration=0.25, step=0.05, stepper="implicit-euler")
+    run = euler_run(heap(4, 0.3), SearchOptions(dense=0), duration=0.25, step=0.05)
     assert run.steps["solves"].max() == 1
     for name in ("dynamics", "complementarity", "friction"):
         assert run.steps[name].max() < 1e-8

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from searching import euler_run
 
-from implicit_geom import Scene, shapes, simulate
+from implicit_geom import Scene, shapes
 from implicit_geom.geometry import broad_phase as broadphase
 from implicit_geom.geometry.broad_phase import BroadPhase
 from implicit_geom.geometry.distance import closest
@@ -17,9 +18,8 @@ from implicit_geom.geometry.supports import Supports, spheres_that_meet
 from implicit_geom.interface.errors import SceneError
 from implicit_geom.model.model import Model, State
 from implicit_geom.rotation import unit
-from implicit_geom.steppers import search as base
-from implicit_geom.steppers.euler import EulerStepper
-from implicit_geom.steppers.search import NEWCOMERS
+from implicit_geom.steppers.memory import StepperMemory
+from implicit_geom.steppers.search import SearchOptions
 
 
 def crowd(count: int, seed: int = 0) -> Scene:
@@ -167,15 +167,15 @@ def test_newcomers_together_and_alone(dim: int) -> None:
         scene.add(f"t{k}", ball, mass=1.0, position=(x, *(0,) * (dim - 2), 0.15))
     model = Model(scene)
     state = model.initial_state()
-    together, alone = EulerStepper(model), EulerStepper(model)
+    together, alone = StepperMemory(model), StepperMemory(model)
     pairs = together.broad.candidates(state, 0.1, model.loads(0.0))
-    assert len(pairs) > NEWCOMERS
-    together._know_many(state, pairs)
+    assert len(pairs) > together.batch
+    together._add_many(state, pairs)
     assert len(together.warm) > 0.8 * len(pairs)
     touching = int(model.pairs.number(13, 14))
     assert touching in together.warm
     for c, start in together.warm.items():
-        other = alone._fresh(state, c)
+        other = alone.fresh(state, c)
         layout = model.pairs[c].kernel.layout
         assert np.abs(start.unknowns - other.unknowns)[: layout.geometry].max() < 1e-11
         assert np.array_equal(start.direction, other.direction)
@@ -260,9 +260,7 @@ def test_likely_pairs() -> None:
 
 def test_likely_pairs_first_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Steps that begin with the likely pairs alone end where all candidates at once lead to."""
-    options = {"duration": 0.06, "step": 0.02, "stepper": "implicit-euler", "progress": False}
-    at_once = simulate(jostling(), **options)
-    monkeypatch.setattr(base, "CROWD", 10)
+    at_once = euler_run(jostling(), SearchOptions(), duration=0.06, step=0.02)
     asked: list[int] = []
     likely = BroadPhase.likely
 
@@ -272,7 +270,7 @@ def test_likely_pairs_first_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> 
         return found
 
     monkeypatch.setattr(BroadPhase, "likely", counted)
-    by_parts = simulate(jostling(), **options)
+    by_parts = euler_run(jostling(), SearchOptions(crowd=10), duration=0.06, step=0.02)
     assert max(asked) > 0
     assert at_once.steps["contacts"].max() > 5
     for name in at_once.names:

@@ -164,7 +164,7 @@ def prepared(build: Build, stepper: str, steps: int) -> tuple[runner.Runner, Any
     model = Model(build())
     solver = make_stepper(model, options)
     state = model.initial_state()
-    solver.widen(state, h)
+    solver.memory.widen(state, h)
     march = runner.Runner(model, solver, options)
     for k in range(steps):
         after, _, taken = march.run(state, 1, k, np.array([(k + 1) * h]))
@@ -173,7 +173,7 @@ def prepared(build: Build, stepper: str, steps: int) -> tuple[runner.Runner, Any
             continue
         march.left()
         state = solver.step(state, h).solves[-1].end
-        solver.widen(state, h)
+        solver.memory.widen(state, h)
     return march, state
 
 
@@ -209,17 +209,17 @@ def test_a_bad_start_leads_to_the_same_solution_or_to_none(build: Build, spoiled
         rng = np.random.default_rng(seed)
         restore(solver, memory)
         march.left()
-        for c, w in list(solver.warm.items()):
+        for c, w in list(solver.memory.warm.items()):
             u, size = w.unknowns, w.unknowns.size
             if spoiled == "warm":
                 u = u + rng.normal(size=size) * 10 ** rng.uniform(-3, 1) * (np.abs(u).max() + 1e-3)
             elif spoiled == "mirrored":
                 u = -u * rng.choice([1, 1, 1, -1], size)
-            solver.warm[c] = WarmStart(u, w.direction, w.m_c, w.h)
+            solver.memory.warm[c] = WarmStart(u, w.direction, w.m_c, w.h)
         if spoiled == "history":
             assert memory["history"] is not None
             past = np.array(memory["history"][1])
-            solver.history = (5.0, past + rng.normal(size=past.shape) * 10 ** rng.uniform(-4, 1))
+            solver.memory.history = (5.0, past + rng.normal(size=past.shape) * 10 ** rng.uniform(-4, 1))
         after, _, taken = march.run(state, 1, 20, np.array([state.time + h]))
         if len(taken):
             accepted += 1
@@ -299,9 +299,9 @@ def test_a_motion_that_crosses_is_always_looked_at() -> None:
             continue
         motion = np.zeros((2, 6))
         motion[1, :3] = y - x
-        solver.broad.normals.pop(0, None)
+        solver.memory.broad.normals.pop(0, None)
         length = float(np.linalg.norm(y - x))
-        crosses = solver.broad._crosses(0, state, motion, 1.0, length, last.unknowns, False)
+        crosses = solver.memory.broad._crosses(0, state, motion, 1.0, length, last.unknowns, False)
         start = np.zeros(functions.start.size)
         start[functions.start.at["gap"]] = first.points.gap
         start[functions.start.at["n"]] = first.points.normal

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from searching import euler_run
 
-from implicit_geom import Scene, shapes, simulate
-from implicit_geom.contact import step_ncp as problem
-from implicit_geom.contact.rattle_ncp import PositionProblem
-from implicit_geom.contact.step_ncp import StepProblem
+from implicit_geom import Scene, shapes
+from implicit_geom.contact.rattle_ncp import PositionNCP
+from implicit_geom.contact.step_ncp import StepNCP
 from implicit_geom.model.model import Model
 from implicit_geom.solvers.block_elimination import Blocks
 from implicit_geom.solvers.newton import _newton_step
-from implicit_geom.steppers import search as base
 from implicit_geom.steppers.euler import EulerStepper
+from implicit_geom.steppers.search import SearchOptions
 
 
 def stack(count: int) -> Scene:
@@ -29,20 +29,19 @@ def stack(count: int) -> Scene:
     return scene
 
 
-@pytest.mark.parametrize("kind", [StepProblem, PositionProblem])
-def test_steps_agree(kind: type[StepProblem], monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("kind", [StepNCP, PositionNCP])
+def test_steps_agree(kind: type[StepNCP]) -> None:
     """The same rows, matrix and step from the dense matrix and by blocks, exact and smoothed."""
     model = Model(stack(9))
     state, h = model.initial_state(), 0.01
     found = []
     for limit in (10**9, 0):
-        monkeypatch.setattr(problem, "CONDENSED", limit)
         stepper = EulerStepper(model)
         impulse = h * model.loads(0.0)
-        candidates = stepper.broad.candidates(state, h, impulse / h)
-        step = kind(model, candidates)
-        stepper.know(state, candidates)
-        z = step.prepare(state, h, impulse, stepper.warm, 1e-10)
+        candidates = stepper.memory.broad.candidates(state, h, impulse / h)
+        step = kind(model, candidates, limit)
+        stepper.memory.add(state, candidates)
+        z = step.prepare(state, h, impulse, stepper.memory.warm, 1e-10)
         z = z + 1e-2 * np.random.default_rng(0).normal(size=z.size)
         found.append([(*step.linearise(z, eps), step.shift) for eps in (0.0, 0.1)])
     for dense, blocks in zip(*found, strict=True):
@@ -70,11 +69,10 @@ def test_pile_by_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     scene.friction(mu=0.6)
     runs = []
     for limit in (10**9, 0):
-        monkeypatch.setattr(problem, "CONDENSED", limit)
         monkeypatch.setenv("IMPLICIT_GEOM_COMPILED", "0")
         # (a heap's step has several solutions: both runs must look for them in the same ways)
-        monkeypatch.setattr(base, "ways", lambda *_: iter(()))
-        runs.append(simulate(scene, duration=0.2, step=0.01, stepper="implicit-euler"))
+        search = SearchOptions(condensed=limit, many_contacts=False)
+        runs.append(euler_run(scene, search, duration=0.2, step=0.01))
     assert np.abs(runs[0].states.x - runs[1].states.x).max() < 1e-9
     assert runs[1].steps["friction"].max() < 1e-8
     assert runs[1].steps["solves"].max() == 1

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from implicit_geom import Scene, distance, shapes
-from implicit_geom.contact.rattle_ncp import PositionProblem
+from implicit_geom.contact.rattle_ncp import PositionNCP
 from implicit_geom.model.model import Model
 from implicit_geom.rotation import exp, matrix, multiply
 from implicit_geom.steppers.rattle import RattleStepper
@@ -47,12 +47,12 @@ def projector(scene: Scene, foot: np.ndarray | None = None) -> np.ndarray:
     """B of the only pair of a scene, whose bodies touch; `foot`: contact point, from the centre."""
     model = Model(scene)
     stepper, state = RattleStepper(model), model.initial_state()
-    stepper._fill_warm(state, [0])
+    stepper.memory.fill(state, [0])
     if foot is not None:
         at = model.pairs[0].kernel.layout.at["r"]
-        stepper.warm[0].unknowns[at] = foot / model.size[model.pairs[0].second]
-    problem = stepper._problem(PositionProblem, [0])
-    problem.prepare(state, 0.01, 0.01 * model.loads(0.0), stepper.warm, 1e-10)
+        stepper.memory.warm[0].unknowns[at] = foot / model.size[model.pairs[0].second]
+    problem = stepper.search.equations(PositionNCP, [0])
+    problem.prepare(state, 0.01, 0.01 * model.loads(0.0), stepper.memory.warm, 1e-10)
     assert problem.starts[0].touching, problem.starts[0].gap
     (group,) = problem.groups
     return np.asarray(group.get("B")[0].reshape(scene.dim, scene.dim))
@@ -171,8 +171,8 @@ def test_bodies_apart_push_at_the_end_point() -> None:
         scene.add("body", shape, mass=1.0, position=(0, 0, 0.101), velocity=(0, 0, -1))
         model = Model(scene)
         stepper, state = RattleStepper(model), model.initial_state()
-        stepper._fill_warm(state, [0])
-        problem = stepper._problem(PositionProblem, [0])
-        problem.prepare(state, 0.01, 0.01 * model.loads(0.0), stepper.warm, 1e-10)
+        stepper.memory.fill(state, [0])
+        problem = stepper.search.equations(PositionNCP, [0])
+        problem.prepare(state, 0.01, 0.01 * model.loads(0.0), stepper.memory.warm, 1e-10)
         assert not problem.starts[0].touching
         assert np.array_equal(problem.groups[0].get("B")[0].reshape(3, 3), expected)

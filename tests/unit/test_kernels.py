@@ -11,8 +11,8 @@ import pytest
 from scipy.linalg import expm
 
 from implicit_geom import Scene, Trajectory, distance, shapes, simulate
-from implicit_geom.contact.rattle_ncp import EndContact, PositionProblem, VelocityProblem
-from implicit_geom.contact.step_ncp import StepProblem
+from implicit_geom.contact.rattle_ncp import EndContact, PositionNCP, VelocityNCP
+from implicit_geom.contact.step_ncp import StepNCP
 from implicit_geom.equations.momentum import momentum_rows
 from implicit_geom.equations.unknowns import flat
 from implicit_geom.geometry.distance import closest
@@ -24,10 +24,10 @@ from implicit_geom.shapes.shape import Inequality, Slab
 from implicit_geom.steppers.euler import EulerStepper
 
 FORMS = ("projection", "fritz-john", "implicit")
-SCHEMES: dict[str, type[StepProblem]] = {
-    "euler": StepProblem,
-    "position": PositionProblem,
-    "velocity": VelocityProblem,
+SCHEMES: dict[str, type[StepNCP]] = {
+    "euler": StepNCP,
+    "position": PositionNCP,
+    "velocity": VelocityNCP,
 }
 PAIRS: dict[str, tuple[Any, Any]] = {
     "halfspace-sphere": (shapes.halfspace((0, 0, 1)), shapes.sphere(0.4)),
@@ -77,7 +77,7 @@ def two_bodies(pair: str, form: str, rng: np.random.Generator) -> Model:
     return Model(scene, form)
 
 
-def step_problem(pair: str, form: str, scheme: str, seed: int) -> tuple[StepProblem, np.ndarray]:
+def step_problem(pair: str, form: str, scheme: str, seed: int) -> tuple[StepNCP, np.ndarray]:
     """A prepared step, or stage of one, of two bodies and a generic point of its unknowns.
 
     The stages of RATTLE also run backwards, push within patches of every dimension, and have friction
@@ -86,14 +86,14 @@ def step_problem(pair: str, form: str, scheme: str, seed: int) -> tuple[StepProb
     rng = np.random.default_rng([seed, *pair.encode()])
     model = two_bodies(pair, form, rng)
     stepper, state = EulerStepper(model), model.initial_state()
-    stepper._fill_warm(state, [0])
-    problem = stepper._problem(SCHEMES[scheme], [0])
+    stepper.memory.fill(state, [0])
+    problem = stepper.search.equations(SCHEMES[scheme], [0])
     h = -0.02 if scheme != "euler" and seed in (1, 4) else 0.02
     impulse = h * model.loads(0.0)
-    if isinstance(problem, VelocityProblem):
+    if isinstance(problem, VelocityNCP):
         z = problem.prepare_contacts(state, h, impulse, {0: end_contact(stepper, rng)}, 1e-10)
     else:
-        z = problem.prepare(state, h, impulse, stepper.warm, 1e-10)
+        z = problem.prepare(state, h, impulse, stepper.memory.warm, 1e-10)
     (g,) = problem.groups
     if scheme != "euler":
         axes = np.linalg.qr(rng.normal(size=(model.dim, model.dim)))[0][:, : seed % model.dim]

@@ -160,7 +160,7 @@ class Stage:
         S = by_P + by_y @ (y_P - y_w @ X[:, :-1])
         dP = small_systems.solve(ca.densify(S), -F - by_y @ (y_w @ X[:, -1]))
         dw = X[:, -1] - X[:, :-1] @ dP
-        turn = ca.fabs(self.h) * ca.sqrt(ca.sumsqr(dw))  # shortened as `StepProblem.restrict` does
+        turn = ca.fabs(self.h) * ca.sqrt(ca.sumsqr(dw))  # shortened as `StepNCP.restrict` does
         step = self.z + ca.vertcat(dw / ca.fmax(turn, 1), dP)
         scaled = ca.reshape(self.values["weight2"][1:], s, s) @ G
         tolerances = ca.vertcat(ca.repmat(tolerance, s, 1), law_tolerances)

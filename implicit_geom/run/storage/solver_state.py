@@ -30,11 +30,10 @@ class Memory:
     def __init__(self, stepper: AnyStepper) -> None:
         self.classical: dict[str, Any] | None = None
         if isinstance(stepper, ApproximateStepper):
-            self.classical = stepper.remember()
+            self.classical = stepper.snapshot()
             return
-        self.warm = dict(stepper.warm)
-        self.normals = dict(stepper.broad.normals)
-        self.history = stepper.history
+        self.warm, self.normals = stepper.memory.snapshot()
+        self.history = stepper.memory.history
 
     def plain(self) -> dict[str, Any]:
         """As lists and floats."""
@@ -59,7 +58,7 @@ def restore(stepper: AnyStepper, plain: dict[str, Any]) -> None:
         if "impulses" in plain:
             memory = _classical(plain)
             _check_classical(stepper.model, memory)
-            stepper.recall(memory)
+            stepper.restore(memory)
         return
     if "warm" not in plain:
         return
@@ -74,11 +73,10 @@ def restore(stepper: AnyStepper, plain: dict[str, Any]) -> None:
         _check_vector("warm", pair, len(pairs), start.unknowns, pairs[pair].kernel.layout.size)
     for pair, n in normals.items():
         _check_vector("normals", pair, len(pairs), n, dim)
-    stepper.begun = True
-    stepper.warm = warm
     history = plain["history"]
-    stepper.history = None if history is None else (history[0], np.array(history[1], float))
-    stepper.broad.normals = normals
+    stepper.memory.begun = True
+    stepper.memory.restore((warm, normals))
+    stepper.memory.history = None if history is None else (history[0], np.array(history[1], float))
 
 
 def check_plain(plain: Any) -> None:
