@@ -1,9 +1,13 @@
 """Convex rigid bodies given by implicit surfaces: one complementarity problem a time step.
 
-    scene = Scene(gravity=(0, 0, -9.81))
-    scene.add("ground", shapes.halfspace(normal=(0, 0, 1)), fixed=True)
-    scene.add("egg", shapes.ellipsoid(0.5, 0.4, 0.3), mass=1.0, position=(0, 0, 0.31))
-    run = simulate(scene, duration=2.0, step=0.01)
+    >>> from implicit_geom import Scene, shapes, simulate
+    >>> scene = Scene(gravity=(0, 0, -9.81))
+    >>> scene.add("ground", shapes.halfspace(normal=(0, 0, 1)), fixed=True)
+    >>> scene.add("egg", shapes.ellipsoid(0.5, 0.4, 0.3), mass=1.0, position=(0, 0, 0.31))
+    >>> scene.friction(mu=0.4)
+    >>> run = simulate(scene, duration=2.0, step=0.01)
+    >>> run["egg"].position[-1].round(3)
+    array([0. , 0. , 0.3])
 
 SI units, z up (y up in the plane), quaternions w, x, y, z.
 """

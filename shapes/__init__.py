@@ -2,6 +2,12 @@
 
 Lengths in metres, z up (y up in the plane), quaternions w, x, y, z. Every constructor checks its
 arguments and raises ShapeError with the field, its value and what would be right.
+
+    >>> from implicit_geom import shapes
+    >>> head = shapes.cylinder(0.2, 0.1).moved(position=(0, 0, 0.35))
+    >>> bolt = shapes.union(shapes.cylinder(0.1, 0.6), head)
+    >>> bolt.com.round(3)
+    array([0.  , 0.  , 0.14])
 """
 
 from typing import TYPE_CHECKING, Any
@@ -69,11 +75,29 @@ halfplane = Halfplane
 
 @checked_call(ShapeCallError, "surface", within=building)
 def surface(text: str, *, dim: int = 3, **parameters: float) -> "Surface":
-    """{f <= 0} with f given as text in x, y, z (x, y for dim=2) and the parameters; f must be convex."""
-    from implicit_geom.shapes.formula.surface import Surface
+    """A convex body given by a formula: {f <= 0}, f a text in x, y, z (x, y in the plane).
+
+    text         the function f, convex, its coordinates in m: numbers, + - * / **, pi and the functions abs,
+                 cos, cosh, exp, log, sin, sinh, sqrt. It is parsed, never executed
+    dim          3, or 2 for a planar body
+    parameters   numbers by the names that the text uses for them
+
+    ShapeError where the text is not understood, takes too long to check, or has no points inside, several
+    pieces or a surface that is not convex.
+
+    >>> shapes.surface("(x/a)**2 + (y/b)**4 + z**2 - 1", a=1, b=2)
+    surface('(x/a)**2 + (y/b)**4 + z**2 - 1', a=1.0, b=2.0)
+    """
+    from implicit_geom.shapes.formula.surface import (
+        Surface,  # SymPy takes half a second to load; few scenes need it
+    )
 
     return Surface(text, dim=dim, **parameters)
 
 
 def __getattr__(name: str) -> Any:
     raise AttributeError(f"shapes has no {shown(name)}{hint(name, [n for n in __all__ if n.islower()])}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -19,9 +19,16 @@ MOST_MEMBERS = 500  # shapes of one intersection, located within two seconds
 
 
 class Moved(Shape):
-    """{x : R^T (x - position) in shape}; R from a quaternion w, x, y, z, or an angle in the plane.
+    """A shape at another pose: {x : R^T (x - position) in shape}. Made by `shape.moved(...)`.
+
+    shape         any convex shape
+    position      of its origin in the new frame, m
+    orientation   a unit quaternion w, x, y, z; an angle in rad in the plane
 
     theta = (theta of the shape, position, orientation).
+
+    >>> shapes.sphere(0.1).moved(position=(0.3, 0, 0))
+    sphere(r=0.1).moved(position=(0.3, 0.0, 0.0))
     """
 
     kind = "moved"
@@ -84,9 +91,18 @@ class Moved(Shape):
 
 
 class Intersection(SampledShape):
-    """{x in every one of the shapes}; intersections of intersections are made one.
+    """What several convex shapes have in common; intersections of intersections are made one.
 
-    theta = (theta of the first shape, theta of the second, ...).
+    shapes   one or more convex shapes of the same dimension, all in one frame; place them with `moved`
+
+    Volume, centre of mass and inertia are computed when first asked for. ShapeError where nothing is inside
+    all of them. theta = (theta of the first shape, theta of the second, ...).
+
+    >>> lens = shapes.intersection(
+    ...     shapes.sphere(1).moved(position=(0, 0, -0.8)), shapes.sphere(1).moved(position=(0, 0, 0.8))
+    ... )
+    >>> round(lens.volume, 4)
+    0.2346
     """
 
     kind = "intersection"

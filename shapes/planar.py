@@ -13,23 +13,23 @@ import casadi as ca
 import numpy as np
 
 from implicit_geom.process.lazy import cached_property
+from implicit_geom.shapes.ellipsoids import beta, exponent, quadratic_form, root_form, superellipsoid_support
 from implicit_geom.shapes.errors import ShapeError
 from implicit_geom.shapes.shape import Constraint, Inequality, Shape, Slab
-from implicit_geom.shapes.spatial import (
-    Halfspace,
-    beta,
-    exponent,
-    quadratic_form,
-    root_form,
-    superellipsoid_support,
-)
+from implicit_geom.shapes.spatial import Halfspace
 from implicit_geom.shapes.validate import count, points_of, positive
 
 STRAIGHT = 1e-12  # sine of the angle below which two sides count as one straight line
 
 
 class Ellipse(Shape):
-    """{(x/a)^2 + (y/b)^2 <= 1}."""
+    """A planar ellipse about the origin: {(x/a)^2 + (y/b)^2 <= 1}.
+
+    a, b   semi-axes along x and y, m
+
+    >>> round(shapes.ellipse(0.5, 0.4).volume, 6)
+    0.628319
+    """
 
     kind = "ellipse"
     strictly_convex = True
@@ -62,7 +62,13 @@ class Ellipse(Shape):
 
 
 class Disc(Ellipse):
-    """{x^2 + y^2 <= r^2}."""
+    """A planar disc about the origin: {x^2 + y^2 <= r^2}.
+
+    r   radius, m
+
+    >>> shapes.disc(0.1).inertia(mass=2.0)
+    0.010000000000000002
+    """
 
     kind = "disc"
 
@@ -79,7 +85,16 @@ class Disc(Ellipse):
 
 
 class Superellipse(Shape):
-    """{|x/a|^p + |y/b|^p <= 1}, p >= 2; the p-th root is taken to keep it well scaled."""
+    """A planar rounded rectangle about the origin: {|x/a|^p + |y/b|^p <= 1}.
+
+    a, b   semi-axes along x and y, m
+    p      exponent, at least 2: an ellipse at 2, the nearer to rectangle(a, b) the larger it is
+
+    In the equations the p-th root is taken, which keeps them well scaled.
+
+    >>> round(shapes.superellipse(1, 1, 8).volume, 3)
+    3.914
+    """
 
     kind = "superellipse"
     strictly_convex = True
@@ -113,7 +128,13 @@ class Superellipse(Shape):
 
 
 class Rectangle(Shape):
-    """{|x| <= a, |y| <= b}: half-lengths."""
+    """A planar rectangle about the origin: {|x| <= a, |y| <= b}.
+
+    a, b   half-lengths along x and y, m: the sides are twice as long
+
+    >>> shapes.rectangle(0.5, 0.4).volume
+    0.8
+    """
 
     kind = "rectangle"
     dim = 2
@@ -144,9 +165,16 @@ class Rectangle(Shape):
 
 
 class Polygon(Shape):
-    """{n_i . (x - v_i) <= 0 for every side i}, n_i the outward unit normal of the side v_i v_(i+1).
+    """A convex polygon: {n_i . (x - v_i) <= 0 for every side i}.
 
-    The vertices are kept counter-clockwise; those given clockwise are reversed.
+    n_i is the outward unit normal of the side v_i v_(i+1).
+
+    vertices   at least three points (x, y) in order, m; those given clockwise are reversed
+
+    ShapeError where they are not convex, one is given twice or lies on the line through its neighbours.
+
+    >>> shapes.polygon([(0, 0), (1, 0), (0, 1)]).com.round(6)
+    array([0.333333, 0.333333])
     """
 
     kind = "polygon"
@@ -205,9 +233,15 @@ class Polygon(Shape):
 
 
 class RegularPolygon(Polygon):
-    """n sides, circumradius r, centre at the origin, vertex 0 on the +x axis.
+    """A planar regular polygon about the origin, with vertex 0 on the +x axis.
+
+    n   sides, at least 3
+    r   circumradius: from the centre to a vertex, m
 
     {n_i . x <= r cos(pi/n)}, n_i = (cos a_i, sin a_i), a_i = (2 i + 1) pi / n.
+
+    >>> shapes.regular_polygon(4, 1.0).vertices.round(6)[0]
+    array([1., 0.])
     """
 
     kind = "regular_polygon"
@@ -237,7 +271,14 @@ class RegularPolygon(Polygon):
 
 
 class Halfplane(Halfspace):
-    """{normal . x <= offset} in the plane; the normal is made a unit vector."""
+    """All points on one side of a line: {normal . x <= offset}. Mostly for fixed bodies: it is unbounded.
+
+    normal   outward, of any length but zero (it is made a unit vector)
+    offset   distance of the line from the origin along the normal, m
+
+    >>> shapes.halfplane(normal=(0, 1))
+    halfplane(normal=(0.0, 1.0), offset=0.0)
+    """
 
     kind = "halfplane"
     dim = 2

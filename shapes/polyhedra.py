@@ -18,10 +18,16 @@ SAME_PLANE = 1e-9  # difference of unit normals, and of offsets over size, below
 
 
 class Polyhedron(Shape):
-    """{n_i . x <= d_i for every facet i}: the convex hull of the vertices.
+    """The convex hull of some points: {n_i . x <= d_i for every facet i}.
+
+    vertices   at least four points (x, y, z), m, in any order and not all in one plane
 
     Points inside the hull are dropped, triangles in one plane are merged. theta holds the facets,
     (n_1, d_1, n_2, d_2, ...), so that polyhedra with the same number of facets share a structure.
+
+    >>> corner = shapes.polyhedron([(0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1)])
+    >>> round(corner.volume, 6), len(corner.planes)
+    (0.166667, 4)
     """
 
     kind = "polyhedron"
@@ -59,6 +65,7 @@ class Polyhedron(Shape):
 
     @cached_property
     def moments(self) -> Moments:
+        """Volume, centre of mass and second moments at uniform density."""
         return polytope_moments(self.vertices)
 
     @property

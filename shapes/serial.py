@@ -40,12 +40,25 @@ COMBINED: dict[str, type[Shape]] = {"intersection": Intersection, "union": Union
 
 
 def to_dict(shape: Shape) -> dict[str, Any]:
-    """Kind and parameters, nested for moved shapes, intersections and unions; lists and numbers only."""
+    """A shape as a plain dictionary: its kind and parameters, as in a scene file.
+
+    Nested for moved shapes, intersections and unions; dictionaries, lists, texts and numbers only.
+    `from_dict` reads it back.
+
+    >>> shapes.to_dict(shapes.sphere(0.1))
+    {'kind': 'sphere', 'r': 0.1}
+    """
     return {"kind": shape.kind, **{k: _plain(v) for k, v in shape.parameters.items()}}
 
 
 def from_dict(data: Mapping[str, Any]) -> Shape:
-    """The shape of a dictionary; an unknown kind or key is an error that names the nearest one."""
+    """The shape of a plain dictionary, such as `to_dict` gives or a scene file holds.
+
+    ShapeError where kind or key is not known (with the nearest one) or a value is not right.
+
+    >>> shapes.from_dict({"kind": "box", "a": 0.5, "b": 0.4, "c": 0.3})
+    box(a=0.5, b=0.4, c=0.3)
+    """
     return _shape(data, 0)
 
 

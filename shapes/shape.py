@@ -28,19 +28,32 @@ import numpy as np
 from implicit_geom.interface.arguments import checked_call
 from implicit_geom.process.lazy import cached_property
 from implicit_geom.process.threads import building
+from implicit_geom.shapes.description import describe
 from implicit_geom.shapes.errors import ShapeCallError, ShapeError
 
 
 @dataclass(frozen=True)
 class Inequality:
-    """f(x) <= 0."""
+    """The constraint f(x) <= 0, f convex and about a signed distance in metres.
+
+    >>> import casadi as ca
+    >>> x = ca.SX.sym("x", 3)
+    >>> shapes.sphere(1).constraints(x, ca.SX([1]))[0].__class__.__name__
+    'Inequality'
+    """
 
     f: ca.SX
 
 
 @dataclass(frozen=True)
 class Slab:
-    """|f(x)| <= bound."""
+    """The constraint |f(x)| <= bound, f affine; an equation where the bound is zero.
+
+    >>> import casadi as ca
+    >>> x = ca.SX.sym("x", 3)
+    >>> shapes.box(1, 2, 3).constraints(x, ca.SX([1, 2, 3]))[2]
+    Slab(f=SX(x_2), bound=SX(3))
+    """
 
     f: ca.SX
     bound: ca.SX
@@ -48,7 +61,7 @@ class Slab:
 
 @dataclass(frozen=True)
 class Cone:
-    """|u(x)| <= t(x)."""
+    """The constraint |u(x)| <= t(x), u and t affine."""
 
     u: ca.SX
     t: ca.SX
@@ -58,13 +71,30 @@ Constraint = Inequality | Slab | Cone
 
 
 class Shape(ABC):
-    """A convex set (a union: several) in its own frame. Immutable; equal parameters mean equal shapes."""
+    """A convex set (a union: several) in its own frame. Immutable; equal parameters mean equal shapes.
+
+    kind              its name in a scene file
+    dim               3, or 2 in the plane
+    bounded           False of half-spaces and the like, which have no mass
+    strictly_convex   known to have no straight line in its surface
+    support_exact     False: `support` answers from sampled boundary points
+
+    Made by the functions of `shapes`: sphere, ellipsoid, superellipsoid, cylinder, capsule, cone, box,
+    halfspace, polyhedron; in the plane disc, ellipse, superellipse, polygon, regular_polygon, rectangle,
+    halfplane; surface (of a formula), intersection, union. Lengths in metres.
+
+    >>> egg = shapes.ellipsoid(0.5, 0.4, 0.3)
+    >>> egg == shapes.ellipsoid(0.5, 0.4, 0.3)
+    True
+    >>> egg.bounds
+    (array([-0.5, -0.4, -0.3]), array([0.5, 0.4, 0.3]))
+    """
 
     kind: str
     dim: int
     bounded: bool = True
-    strictly_convex: bool = False  # known to have no straight line in its surface
-    support_exact: bool = True  # False: `support` answers from sampled boundary points
+    strictly_convex: bool = False
+    support_exact: bool = True
 
     def __init_subclass__(cls, **options: Any) -> None:
         """A constructor called with wrong arguments names the right ones."""
@@ -76,7 +106,11 @@ class Shape(ABC):
     @property
     @abstractmethod
     def parameters(self) -> dict[str, Any]:
-        """The constructor's arguments by name."""
+        """The constructor's arguments by name: lengths in m, nested shapes as they are.
+
+        >>> shapes.cylinder(0.1, 0.4).parameters
+        {'radius': 0.1, 'length': 0.4}
+        """
 
     @property
     def structure(self) -> Hashable:
@@ -94,10 +128,22 @@ class Shape(ABC):
 
     @abstractmethod
     def support(self, directions: np.ndarray) -> np.ndarray:
-        """Points of the shape farthest along each direction; (N, dim) -> (N, dim)."""
+        """Points of the shape farthest along each direction; (N, dim) -> (N, dim), shape's frame, m.
+
+        directions   rows of any length but zero
+
+        ShapeError where the shape is unbounded.
+
+        >>> shapes.box(0.5, 0.4, 0.3).support(np.array([[1.0, -1.0, 1.0]]))
+        array([[ 0.5, -0.4,  0.3]])
+        """
 
     def support_value(self, directions: np.ndarray) -> np.ndarray:
-        """max n . x over the shape for each direction n, to 1e-9 of its size; (N, dim) -> (N,)."""
+        """max n . x over the shape for each direction n, to 1e-9 of its size; (N, dim) -> (N,).
+
+        >>> shapes.sphere(0.1).support_value(np.array([[0.0, 0.0, 1.0]]))
+        array([0.1])
+        """
         return np.einsum("ij,ij->i", self.support(directions), directions)
 
     @property
@@ -118,20 +164,28 @@ class Shape(ABC):
     @property
     @abstractmethod
     def volume(self) -> float:
-        """Volume in m^3 (area in m^2 in the plane)."""
+        """Volume in m^3 (area in m^2 in the plane); inf where the shape is unbounded."""
 
     @property
     @abstractmethod
     def com(self) -> np.ndarray:
-        """Centre of mass at uniform density, shape's frame."""
+        """Centre of mass at uniform density, (dim,) m, shape's frame; ShapeError where it is unbounded."""
 
     @abstractmethod
     def inertia(self, mass: float) -> Any:
-        """Inertia about the centre of mass, shape's axes: (3, 3), a number in the plane."""
+        """Inertia at uniform density about the centre of mass, in the shape's axes, kg m^2.
+
+        mass   kg
+
+        (3, 3); a number in the plane. ShapeError where the shape is unbounded.
+
+        >>> shapes.box(0.5, 0.4, 0.3).inertia(mass=3.0).diagonal().round(6)
+        array([0.25, 0.34, 0.41])
+        """
 
     @cached_property
     def bounds(self) -> tuple[np.ndarray, np.ndarray]:
-        """Lower and upper corner of the bounding box in the shape's frame."""
+        """Lower and upper corner of the bounding box, (dim,) m each, shape's frame."""
         if not self.bounded:
             raise ShapeError(f"{self.kind}: an unbounded shape has no bounding box")
         axes = np.eye(self.dim)
@@ -139,7 +193,7 @@ class Shape(ABC):
 
     @property
     def size(self) -> float:
-        """Half of the bounding box's longest edge: the length that tolerances refer to."""
+        """Half of the bounding box's longest edge, m: the length that tolerances refer to."""
         if not self.bounded:
             return np.inf
         lower, upper = self.bounds
@@ -155,7 +209,15 @@ class Shape(ABC):
         return ca.Function("violation", [x, theta], [worst])
 
     def violation(self, points: np.ndarray) -> np.ndarray:
-        """The largest constraint value at each point, in metres; <= 0 inside. (N, dim) -> (N,)."""
+        """The largest constraint value at each point, about its distance from the surface in m; <= 0 inside.
+
+        points   (N, dim), shape's frame, m
+
+        (N,).
+
+        >>> shapes.sphere(1).violation(np.array([[0, 0, 0], [0, 0, 1], [0, 0, 2]]))
+        array([-0.5,  0. ,  1.5])
+        """
         points = np.atleast_2d(points)
         numeric = self.numeric
         with building():
@@ -163,20 +225,48 @@ class Shape(ABC):
 
     @checked_call(ShapeCallError, "shape.moved", within=building)
     def moved(self, position: Sequence[float] | None = None, orientation: Any = None) -> Shape:
-        """This shape at another pose in its frame; orientation is a quaternion, an angle in the plane."""
+        """This shape at another pose: a shape in the frame in which the pose is given.
+
+        position      of this shape's origin, m; the origin if left out
+        orientation   a unit quaternion w, x, y, z; in the plane an angle in rad; not turned if left out
+
+        >>> shapes.box(1, 1, 1).moved(position=(0, 0, 2)).com
+        array([0., 0., 2.])
+        """
         from implicit_geom.shapes.combine import Moved
 
         return Moved(self, position, orientation)
 
     @checked_call(ShapeCallError, "shape.faceted", within=building)
     def faceted(self, n: int) -> Shape:
-        """The polygon (n sides) or polyhedron (n vertices) inscribed in this shape."""
+        """The polygon or polyhedron inscribed in this shape, all vertices on its surface.
+
+        n   vertices at most, and at least dim + 1; a smooth planar shape gets exactly n
+
+        Polygons, boxes and polyhedra are their own facets whatever n is. ShapeError where the shape is
+        unbounded.
+
+        >>> shapes.disc(1.0).faceted(64)
+        regular_polygon(n=64, r=1.0)
+        >>> len(shapes.sphere(1.0).faceted(100).vertices)
+        100
+        """
         from implicit_geom.shapes.sampled.facets import inscribed
 
         return inscribed(self, n)
 
     def mesh(self, resolution: int = 32) -> tuple[np.ndarray, np.ndarray]:
-        """Vertices and triangles (segments in the plane) of the surface, for drawing."""
+        """Vertices and triangles (segments in the plane) of the surface, for drawing.
+
+        resolution   points round the body
+
+        Vertices (V, dim) in m, shape's frame, and their numbers in each triangle (T, 3), outward oriented, or
+        in each segment (S, 2). A half-space is a square patch with edges of 20 m.
+
+        >>> vertices, triangles = shapes.box(1, 1, 1).mesh()
+        >>> vertices.shape, triangles.shape
+        ((8, 3), (12, 3))
+        """
         from implicit_geom.shapes.sampled.mesh import surface_mesh
 
         return surface_mesh(self, resolution)
@@ -192,8 +282,7 @@ class Shape(ABC):
         return hash((self.structure, (self.values + 0.0).tobytes()))  # + 0.0: equal zeros have one sign
 
     def __repr__(self) -> str:
-        inside = ", ".join(f"{k}={v!r}" for k, v in self.parameters.items())
-        return f"{self.kind}({inside})"
+        return describe(self)
 
 
 def _violation(c: Constraint) -> ca.SX:

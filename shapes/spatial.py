@@ -1,128 +1,25 @@
-"""Three-dimensional primitives: sets, support points, volume, centre of mass and inertia in closed form."""
+"""Bars, cones, boxes, half-spaces: sets, support points, volume, centre of mass and inertia in closed form.
+
+Ellipsoids are in `shapes.ellipsoids`; all three-dimensional primitives can be had from here.
+"""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
 import casadi as ca
 import numpy as np
 
-from implicit_geom.interface.words import shown
+from implicit_geom.shapes.ellipsoids import Ellipsoid, Sphere, Superellipsoid, diagonal_inertia
 from implicit_geom.shapes.errors import ShapeError
 from implicit_geom.shapes.shape import Cone as ConeConstraint
 from implicit_geom.shapes.shape import Constraint, Inequality, Shape, Slab
 from implicit_geom.shapes.validate import direction, finite, positive
 
-TINY = 1e-30  # below any length squared that matters: keeps sqrt and powers differentiable at zero
-
-
-def root_form(x: ca.SX, axes: ca.SX, p: ca.SX, n: int) -> ca.SX:
-    """scale * ((sum |x_i/a_i|^p)^(1/p) - 1), convex and homogeneous; scale makes |grad| about one."""
-    y = [ca.sqrt((x[i] / axes[i]) ** 2 + TINY) for i in range(n)]
-    biggest = y[0]
-    for v in y[1:]:
-        biggest = ca.fmax(biggest, v)
-    # (max is factored out so that no power overflows; its derivative cancels exactly)
-    total = sum((v / biggest) ** p for v in y)
-    return geometric_mean(axes, n) * (biggest * total ** (1 / p) - 1)
-
-
-def quadratic_form(x: ca.SX, axes: ca.SX, n: int) -> ca.SX:
-    """scale/2 * (sum (x_i/a_i)^2 - 1)."""
-    return geometric_mean(axes, n) / 2 * (sum((x[i] / axes[i]) ** 2 for i in range(n)) - 1)
-
-
-def geometric_mean(axes: ca.SX, n: int) -> ca.SX:
-    product = axes[0]
-    for i in range(1, n):
-        product = product * axes[i]
-    return product ** (1.0 / n)
-
-
-class Ellipsoid(Shape):
-    """{(x/a)^2 + (y/b)^2 + (z/c)^2 <= 1}."""
-
-    kind = "ellipsoid"
-    strictly_convex = True
-    dim = 3
-
-    def __init__(self, a: float, b: float, c: float) -> None:
-        self.axes = np.array([positive(self.kind, n, v) for n, v in zip("abc", (a, b, c), strict=True)])
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        return dict(zip("abc", self.axes.tolist(), strict=True))
-
-    def constraints(self, x: ca.SX, theta: ca.SX) -> list[Constraint]:
-        return [Inequality(quadratic_form(x, theta, 3))]
-
-    def support(self, directions: np.ndarray) -> np.ndarray:
-        scaled = directions * self.axes
-        return self.axes * scaled / np.linalg.norm(scaled, axis=1, keepdims=True)
-
-    @property
-    def volume(self) -> float:
-        return float(4 / 3 * np.pi * np.prod(self.axes))
-
-    @property
-    def com(self) -> np.ndarray:
-        return np.zeros(3)
-
-    def inertia(self, mass: float) -> np.ndarray:
-        return diagonal_inertia(mass, self.axes**2 / 5)
-
-
-class Sphere(Ellipsoid):
-    """{x^2 + y^2 + z^2 <= r^2}."""
-
-    kind = "sphere"
-
-    def __init__(self, r: float) -> None:
-        self.r = positive(self.kind, "r", r)
-        self.axes = np.full(3, self.r)
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        return {"r": self.r}
-
-    def constraints(self, x: ca.SX, theta: ca.SX) -> list[Constraint]:
-        return [Inequality(quadratic_form(x, ca.vertcat(theta, theta, theta), 3))]
-
-
-class Superellipsoid(Shape):
-    """{|x/a|^p + |y/b|^p + |z/c|^p <= 1}, p >= 2; the p-th root is taken to keep it well scaled."""
-
-    kind = "superellipsoid"
-    strictly_convex = True
-    dim = 3
-
-    def __init__(self, a: float, b: float, c: float, p: float) -> None:
-        self.axes = np.array([positive(self.kind, n, v) for n, v in zip("abc", (a, b, c), strict=True)])
-        self.p = exponent(self.kind, p)
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        return {**dict(zip("abc", self.axes.tolist(), strict=True)), "p": self.p}
-
-    def constraints(self, x: ca.SX, theta: ca.SX) -> list[Constraint]:
-        return [Inequality(root_form(x, theta[:3], theta[3], 3))]
-
-    def support(self, directions: np.ndarray) -> np.ndarray:
-        return superellipsoid_support(directions, self.axes, self.p)
-
-    @property
-    def volume(self) -> float:
-        return float(8 * np.prod(self.axes) * octant_moment(self.p, 0))
-
-    @property
-    def com(self) -> np.ndarray:
-        return np.zeros(3)
-
-    def inertia(self, mass: float) -> np.ndarray:
-        second = self.axes**2 * octant_moment(self.p, 2) / octant_moment(self.p, 0)
-        return diagonal_inertia(mass, second)
+__all__ = [
+    "Box", "Capsule", "Cone", "Cylinder", "Ellipsoid", "Halfspace", "Sphere", "Superellipsoid",
+]  # fmt: skip
 
 
 class RoundBar(Shape):
@@ -144,7 +41,16 @@ class RoundBar(Shape):
 
 
 class Cylinder(RoundBar):
-    """{x^2 + y^2 <= radius^2, |z| <= length/2}; length 0 is a thin disc."""
+    """A solid cylinder about the z axis: {x^2 + y^2 <= radius^2, |z| <= length/2}.
+
+    radius   m
+    length   whole length, m; 0 is a thin disc
+
+    The origin is its centre.
+
+    >>> shapes.cylinder(0.1, 0.4).bounds
+    (array([-0.1, -0.1, -0.2]), array([0.1, 0.1, 0.2]))
+    """
 
     kind = "cylinder"
 
@@ -166,7 +72,16 @@ class Cylinder(RoundBar):
 
 
 class Capsule(RoundBar):
-    """{distance to the segment |z| <= length/2 is at most radius}."""
+    """A cylinder with half balls at its ends: all points within `radius` of the segment |z| <= length/2.
+
+    radius   m
+    length   of the cylindrical part alone, m, 0 or more; from end to end it is length + 2 radius
+
+    The origin is its centre.
+
+    >>> shapes.capsule(0.1, 0.4).bounds
+    (array([-0.1, -0.1, -0.3]), array([0.1, 0.1, 0.3]))
+    """
 
     kind = "capsule"
 
@@ -195,7 +110,16 @@ class Capsule(RoundBar):
 
 
 class Cone(Shape):
-    """{sqrt(x^2 + y^2)/radius <= 1 - z/height, z >= 0}: base at the origin, apex up."""
+    """A solid cone about the z axis: {sqrt(x^2 + y^2)/radius <= 1 - z/height, z >= 0}.
+
+    radius   of the base, m
+    height   from the base to the apex, m
+
+    The origin is the centre of the base, the apex is up at z = height.
+
+    >>> shapes.cone(0.1, 0.4).com
+    array([0. , 0. , 0.1])
+    """
 
     kind = "cone"
     dim = 3
@@ -234,7 +158,16 @@ class Cone(Shape):
 
 
 class Box(Shape):
-    """{|x| <= a, |y| <= b, |z| <= c}: half-lengths."""
+    """A box about the origin: {|x| <= a, |y| <= b, |z| <= c}.
+
+    a, b, c   half-lengths along x, y and z, m: the edges are twice as long
+
+    >>> box = shapes.box(0.5, 0.4, 0.3)
+    >>> round(box.volume, 6)
+    0.48
+    >>> box.bounds[1]
+    array([0.5, 0.4, 0.3])
+    """
 
     kind = "box"
     dim = 3
@@ -265,7 +198,14 @@ class Box(Shape):
 
 
 class Halfspace(Shape):
-    """{normal . x <= offset}; the normal is made a unit vector."""
+    """All points on one side of a plane: {normal . x <= offset}. Mostly for fixed bodies: it is unbounded.
+
+    normal   outward, of any length but zero (it is made a unit vector)
+    offset   distance of the plane from the origin along the normal, m
+
+    >>> shapes.halfspace(normal=(0, 0, 2), offset=0.1)
+    halfspace(normal=(0.0, 0.0, 1.0), offset=0.1)
+    """
 
     kind = "halfspace"
     dim = 3
@@ -309,39 +249,7 @@ class Halfspace(Shape):
         raise ShapeError(f"{self.kind}: an unbounded shape has no inertia; give inertia= or fix the body")
 
 
-def exponent(kind: str, p: Any) -> float:
-    value = finite(kind, "p", p)
-    if value < 2:
-        raise ShapeError(f"{kind}: p = {shown(p)} must be at least 2")
-    return value
-
-
 def unit_or_zero(v: np.ndarray) -> np.ndarray:
     """Rows made unit vectors; zero rows stay zero."""
     norm = np.linalg.norm(v, axis=1, keepdims=True)
     return v / np.where(norm > 0, norm, 1.0)
-
-
-def superellipsoid_support(directions: np.ndarray, axes: np.ndarray, p: float) -> np.ndarray:
-    """Support points by the dual exponent: x_i ~ a_i |a_i n_i|^(1/(p-1))."""
-    scaled = np.abs(directions * axes)
-    scaled = scaled / scaled.max(axis=1, keepdims=True)
-    x = scaled ** (1 / (p - 1))
-    x = x / np.sum(x**p, axis=1, keepdims=True) ** (1 / p)
-    return np.sign(directions) * axes * x
-
-
-def beta(a: float, b: float) -> float:
-    """Euler's beta function (written out: scipy.special would double the time to import the package)."""
-    return math.gamma(a) * math.gamma(b) / math.gamma(a + b)
-
-
-def octant_moment(p: float, power: int) -> float:
-    """Integral of x^power over {x, y, z >= 0, x^p + y^p + z^p <= 1} (Dirichlet's integral)."""
-    inner = beta(1 / p, 1 / p + 1) / p
-    return float(inner * beta((power + 1) / p, 2 / p + 1) / p)
-
-
-def diagonal_inertia(mass: float, second_moments: np.ndarray) -> np.ndarray:
-    """Inertia from the mean squares of the coordinates."""
-    return mass * np.diag(second_moments.sum() - second_moments)

@@ -31,9 +31,17 @@ TOUCH = 1e-9  # overlap of bounding boxes, over the smaller piece, that counts a
 
 
 class Union(Shape):
-    """{x in at least one of the shapes}; unions of unions are made one.
+    """All points of at least one of several convex shapes; unions of unions are made one.
 
+    shapes   one or more convex shapes of the same dimension, all in one frame; they may overlap
+
+    Every point counts once in volume, centre of mass and inertia. In contact each piece is taken by itself.
     theta = (theta of the first piece, theta of the second, ...).
+
+    >>> ball = shapes.sphere(0.1)
+    >>> dumbbell = shapes.union(ball, ball.moved(position=(0.3, 0, 0)))
+    >>> dumbbell.com.round(6), len(dumbbell.pieces)
+    (array([0.15, 0.  , 0.  ]), 2)
     """
 
     kind = "union"

@@ -20,11 +20,22 @@ class OneLine(Exception):
 
 
 class SceneError(OneLine, ValueError):
-    """Bad input: the message names the field, its value and what would be right."""
+    """Bad input: the message names the field, its value and what would be right.
+
+    >>> try:
+    ...     scene.add("ball", shapes.sphere(0.1), mass=-1)
+    ... except SceneError as error:
+    ...     print(error)
+    bodies.ball.mass = -1 must be positive, in kg
+    """
 
 
 class SceneNotice(UserWarning):
-    """Something about a scene that its author may not have meant; given once a scene."""
+    """Something about a scene that its author may not have meant; a warning, given once a scene.
+
+    >>> import warnings
+    >>> warnings.simplefilter("ignore", SceneNotice)  # to have none of them
+    """
 
 
 class CallError(SceneError, TypeError):
@@ -32,4 +43,8 @@ class CallError(SceneError, TypeError):
 
 
 class SimulationError(OneLine, RuntimeError):
-    """The work could not be done."""
+    """The work could not be done: a step was not solved, a file not written, closest points not found.
+
+    >>> issubclass(StepFailed, SimulationError)
+    True
+    """

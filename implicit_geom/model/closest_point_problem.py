@@ -24,7 +24,12 @@ KINDS = 64  # pairs of kinds of shape whose functions are kept
 
 @dataclass(frozen=True)
 class ClosestPoints:
-    """Signed gap in metres, closest points in the world frame, unit normal from A to B."""
+    """What `distance` found.
+
+    gap                m, negative where the shapes overlap
+    point_a, point_b   the closest point of each, world frame, m
+    normal             unit vector from a to b, world frame
+    """
 
     gap: float
     point_a: np.ndarray

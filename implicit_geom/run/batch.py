@@ -23,10 +23,10 @@ from implicit_geom.interface.words import shown
 from implicit_geom.model.model import Model, State
 from implicit_geom.model.solve_arrays import PARTS
 from implicit_geom.process.lazy import cached_property
+from implicit_geom.run.body_motion import BodyMotion
 from implicit_geom.run.initial_state import check_scales
 from implicit_geom.run.make_stepper import make_stepper
 from implicit_geom.run.simulate import check_overlap
-from implicit_geom.run.trajectory import BodyMotion
 from implicit_geom.scene.notices import friction_missing
 from implicit_geom.scene.options import SimulationOptions
 from implicit_geom.scene.scene import Scene
@@ -42,12 +42,21 @@ FREE = 1e-9  # relative: a change of velocity this close to that of free flight 
 class Batch:
     """Many runs as one set of arrays: `batch["egg"].position` is (scenes, T+1, dim).
 
-    status    (scenes,) "done" or "failed"; bodies of a failed scene are at NaN after its last good step
-    failures  the reasons, by scene
-    solved    (scenes,) steps that were taken outside the compiled code
-    wall_time time that all steps took, without the set-up, s
-    total_time  of the whole call of `simulate_batch` by the wall clock, set-up included, s
-    notices   what was said of the scene, see `implicit_geom.scene.notices`
+    time         (T+1,) s
+    status       (scenes,) "done" or "failed"; bodies of a failed scene are at NaN after its last good step
+    failures     the reasons, by number of the scene
+    solved       (scenes,) steps that were taken outside the compiled code
+    wall_time    time that all steps took, without the set-up, s
+    total_time   of the whole call of `simulate_batch` by the wall clock, set-up included, s
+    notices      what was said of the scene
+    scenes       one for each row of the values
+
+    >>> batch = simulate_batch(scene, {"friction.mu": [0.2, 0.4]}, duration=0.1, step=0.01)
+    >>> batch.status.tolist(), batch.energy.shape
+    (['done', 'done'], (2, 11))
+    >>> print(batch.summary())
+    rows        2, 0 failed
+    ...
     """
 
     def __init__(
@@ -97,17 +106,22 @@ class Batch:
 
     @property
     def names(self) -> list[str]:
+        """The bodies in the order in which they were added."""
         return list(self.scenes[0].bodies)
 
     def __getitem__(self, name: str) -> BodyMotion:
+        """The motions of a body by its name, (scenes, T+1, ...); SceneError where there is no such body."""
         self.scenes[0].require(name, "batch")
         i = self.names.index(name)
         x, q, v, w = (self._parts[part][:, :, i] for part in PARTS)
-        return BodyMotion(x, q, v, w if self.scenes[0].dim == 3 else w[..., 0])
+        return BodyMotion(x, q, v, w if self.scenes[0].dim == 3 else w[..., 0], name)
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return self.names
 
     @cached_property
     def kinetic_energy(self) -> np.ndarray:
-        """(scenes, T+1) J."""
+        """Of all bodies, (scenes, T+1) J."""
         total = np.zeros(self._parts["x"].shape[:2])
         for i, name in enumerate(self.names):
             if self.scenes[0].bodies[name].fixed:
@@ -122,7 +136,7 @@ class Batch:
 
     @cached_property
     def potential_energy(self) -> np.ndarray:
-        """(scenes, T+1) J, zero at the world's origin."""
+        """Of gravity, (scenes, T+1) J, zero at the world's origin."""
         total = np.zeros(self._parts["x"].shape[:2])
         gravity = np.array([s.gravity for s in self.scenes])
         for i, name in enumerate(self.names):
@@ -133,7 +147,7 @@ class Batch:
 
     @property
     def energy(self) -> np.ndarray:
-        """(scenes, T+1) J."""
+        """Kinetic and potential energy, (scenes, T+1) J."""
         return self.kinetic_energy + self.potential_energy
 
 
@@ -151,13 +165,21 @@ def simulate_batch(
     threads: int | None = None,
     progress: Progress = None,
 ) -> Batch:
-    """Simulate a scene once for every row of `values`, arrays by the names of a scene file's fields.
+    """Simulate a scene once for every row of `values`, in SIMD lanes and threads.
 
-    >>> batch = simulate_batch(scene, {"bodies.egg.shape.a": [0.4, 0.5, 0.6]}, duration=2.0, step=0.01)
-    >>> batch["egg"].position[:, -1]
+    scene      a Scene without loads that are functions of time
+    values     arrays of one length by the names of a scene file's fields: "bodies.egg.shape.a",
+               "bodies.egg.mass", "bodies.egg.velocity", "friction.mu", "gravity"; an inertia that follows
+               from shape and mass follows the new ones
+    threads    as many as there are processors if left out
 
+    The other options are those of `simulate`. Returns a Batch, each row bit for bit what `simulate` gives.
     Nothing is compiled again when a value changes. A scene that cannot be solved to its end is marked in
-    `batch.status`; the others are not touched by it. `threads` are as many as there are processors.
+    `batch.status`; the others are not touched by it. SceneError for bad input names the row.
+
+    >>> batch = simulate_batch(scene, {"bodies.egg.shape.c": [0.28, 0.29, 0.3]}, duration=0.5, step=0.01)
+    >>> batch["egg"].position[:, -1, 2].round(3)
+    array([0.28, 0.29, 0.3 ])
     """
     options = SimulationOptions(duration, step, stepper, friction_residual, tolerance, "record", energy_guard)
     options.check_step()

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from implicit_geom.geometry.faces import faces_that_turn
+from implicit_geom.interface.words import shown
 from implicit_geom.model.solve_arrays import ENTRIES, STATUSES
 
 NAMED = 3  # pairs and reasons that are named, the others are counted
@@ -39,6 +40,20 @@ def summary(run: Any) -> str:
     if run.failed:
         lines.insert(0, f"FAILED      {run.failure}")
     return "\n".join(lines)
+
+
+def line(run: Any) -> str:
+    """`repr` of a run: duration, steps, stepper, bodies and how it ended; nothing is computed for it."""
+    try:
+        names = [shown(name) for name in run.names]
+        more = f", ... {len(names) - NAMED} more" if len(names) > NAMED else ""
+        bodies = f"{', '.join(names[:NAMED])}{more}"
+        steps = f"{sum(call.steps for call in run.calls)} steps, {_steppers(run)}"
+        if run.failed:
+            return f"<Trajectory of {bodies}: {steps}, FAILED: {run.failure}>"
+        return f"<Trajectory of {bodies}: {run.options.duration:g} s in {steps}, {_statuses(run)}>"
+    except Exception:  # (a debugger may show one that is only half made)
+        return "<Trajectory>"
 
 
 def _statuses(run: Any) -> str:

@@ -3,48 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from implicit_geom import rotation
 from implicit_geom.interface.arguments import checked_call
 from implicit_geom.interface.errors import CallError, SceneError
 from implicit_geom.interface.writing import file_name
 from implicit_geom.model.model import Model, State
-from implicit_geom.model.solve_arrays import ENTRIES, PARTS, PLAIN, Solves
+from implicit_geom.model.solve_arrays import PARTS, PLAIN, Solves
 from implicit_geom.process.lazy import cached_property
 from implicit_geom.process.threads import working
+from implicit_geom.run.body_motion import BodyMotion
 from implicit_geom.run.record.assessment import assess
 from implicit_geom.run.record.call_account import Call, of_steps
 from implicit_geom.run.record.contact_table import contact_table
 from implicit_geom.run.record.solve_log import SolveLog
 from implicit_geom.run.record.step_log import StepLog, fields
-from implicit_geom.run.report import summary
+from implicit_geom.run.report import line, summary
+from implicit_geom.run.run_energy import kinetic_energy, ledger, potential_energy
 from implicit_geom.scene.options import SimulationOptions
 from implicit_geom.scene.scene import Scene
 
-ROWS = 1 << 16  # rows for which an energy is computed at once
-
-
-@dataclass(frozen=True)
-class BodyMotion:
-    """One body at every time of a run; in the plane orientation and angular_velocity are (T+1,)."""
-
-    position: np.ndarray  # (T+1, dim) centre of mass (the shape's origin of a fixed body), m
-    orientation: np.ndarray  # (T+1, 4) quaternions w, x, y, z
-    velocity: np.ndarray  # (T+1, dim) m/s
-    angular_velocity: np.ndarray  # (T+1, 3) world frame, rad/s
-
 
 class Trajectory:
-    """A run: `run.time`, `run["egg"].position`, `run.energy`, `run.contacts`, `run.steps`, `run.solves`.
+    """What `simulate` returns: `run.time`, `run["egg"].position`, `run.energy`, `run.contacts`, `run.steps`.
 
-    Arrays over time have T+1 rows, the first being the start. `failed` and `failure` say whether
-    and why a run with on_failure="record" ended early; its last good state is the last row. `calls` has an
-    account of each call of `simulate` that made the run (`implicit_geom.run.record.call_account`).
+    failure   why a run with on_failure="record" ended early, "" where it did not; its last row is the last
+              good state
+    scene     as it was at the call
+    options   duration, step, stepper, ... of the call
+    initial   the state at the start
+    calls     an account of each call of `simulate` that made the run
+
+    `run["egg"]` is the motion of one body: position, orientation, velocity, angular_velocity. Arrays over
+    time have T+1 rows, the first being the start.
+
+    >>> run
+    <Trajectory of 'ground', 'egg': 0.5 s in 50 steps, implicit-rattle, 50 converged>
+    >>> run["egg"].position[-1].round(3), run.energy.shape
+    (array([0. , 0. , 0.3]), (51,))
     """
 
     def __init__(
@@ -83,17 +82,35 @@ class Trajectory:
 
     @property
     def solves(self) -> Solves:
-        """Every accepted solve as arrays; of a long run they are unpacked anew each time: keep the result."""
+        """Every accepted solve as arrays: a step has one, or several where it was divided.
+
+        Of a long run they are unpacked anew each time: keep the result.
+        """
         return self.log.solves()
 
     @cached_property
     def steps(self) -> np.ndarray:
         """Structured array, one row per step: how it was solved, its residuals and energies.
 
-        Residuals (`check.certificate`) and energies (`model.ledger`) are computed when this
-        is first read, for all steps at once. `reason` says why a step was not an ordinary one
-        (`model.reasons`). Of a run with record=n a row is that of every n-th step; its residuals are
-        the largest, its energies and its wall time the sums over the n steps.
+        time, step          end of the step and its length, s
+        iterations          of Newton's method
+        status              converged, continued (by smoothing), substepped or failed
+        form, guard         the scheme that took it; what the guard of the RATTLE steppers did
+        solves, contacts    parts it was taken in; contacts that were closed
+        residual            largest row of the equations, over the speeds at hand
+        dynamics, gap, complementarity, friction
+                            recomputed without the solver's code; gap in m, the others in m/s
+        work_energy, friction_energy, impact_energy, remainder_energy
+                            see `ledger`, J
+        wall_time           s
+        reason              why it was not an ordinary step, "" where it was
+
+        Residuals and energies are computed when this is first read, for all steps at once. Of a run with
+        record=n a row is that of every n-th step; its residuals are the largest, its energies and its wall
+        time the sums over the n steps.
+
+        >>> run.steps["status"][:2].tolist(), bool(run.steps["gap"].max() < 1e-12)
+        (['converged', 'converged'], True)
         """
         self.assess()
         return self.taken.rows()
@@ -121,7 +138,7 @@ class Trajectory:
 
     @cached_property
     def time(self) -> np.ndarray:
-        """(T+1,) s."""
+        """Times of all rows, (T+1,) s: the start and the end of every step."""
         return np.concatenate([[self.initial.time], self.taken["time"][self._good]])
 
     @property
@@ -132,11 +149,11 @@ class Trajectory:
 
     @cached_property
     def states(self) -> State:
-        """All states stacked, (T+1, B, ...); `time` is that of the last one."""
+        """All states stacked: x, q, v, w, (T+1, B, ...), bodies as in `names`; `time` is that of the last."""
         return State(float(self.time[-1]), *(self.stacked(part) for part in PARTS))
 
     def stacked(self, part: str) -> np.ndarray:
-        """x, q, v or w of all states, (T+1, B, ...)."""
+        """One part of all states, (T+1, B, ...): x (m), q, v (m/s) or w (rad/s)."""
         first, ends = getattr(self.initial, part), self._ends
         out = np.empty((len(ends) + 1, *first.shape))
         out[0] = first
@@ -145,6 +162,7 @@ class Trajectory:
         return out
 
     def __getitem__(self, name: str) -> BodyMotion:
+        """The motion of a body by its name; SceneError where there is none of that name."""
         self.scene.require(name, "run")
         if name not in self._motions:
             i, ends = self.names.index(name), self._ends
@@ -152,12 +170,18 @@ class Trajectory:
                 np.concatenate([getattr(self.initial, part)[i : i + 1], self.log.ends(part, ends, i)])
                 for part in PARTS
             )
-            self._motions[name] = BodyMotion(x, q, v, w if self.scene.dim == 3 else w[:, 0])
+            self._motions[name] = BodyMotion(x, q, v, w if self.scene.dim == 3 else w[:, 0], name)
         return self._motions[name]
+
+    def __repr__(self) -> str:
+        return line(self)
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return self.names
 
     @property
     def final(self) -> State:
-        """The last good state."""
+        """The last good state: time, x, q, v, w, (B, ...) over the bodies as in `names`."""
         if not len(self.log):
             return self.initial
         return self.log.end(len(self.log) - 1).at_time(float(self.time[-1]))
@@ -175,58 +199,55 @@ class Trajectory:
 
     @cached_property
     def kinetic_energy(self) -> np.ndarray:
-        """(T+1,) J."""
-        total = np.zeros(len(self.time))
-        for body in self.scene.bodies.values():
-            if body.fixed:
-                continue
-            motion = self[body.name]
-            for rows in _blocks(len(total)):
-                v, w = motion.velocity[rows], motion.angular_velocity[rows]
-                if self.scene.dim == 3:
-                    w = np.einsum("tji,tj->ti", rotation.matrix(motion.orientation[rows]), w)  # body axes
-                else:
-                    w = w[:, None]
-                total[rows] += (
-                    body.mass / 2 * np.einsum("ti,ti->t", v, v)
-                    + np.einsum("ti,ij,tj->t", w, body.inertia, w) / 2
-                )
-        return total
+        """Of all bodies, (T+1,) J."""
+        return kinetic_energy(self)
 
     @cached_property
     def potential_energy(self) -> np.ndarray:
         """(T+1,) J: -m g . x summed over the bodies, of gravity alone, zero at the world's origin."""
-        total = np.zeros(len(self.time))
-        for body in self.scene.bodies.values():
-            if not body.fixed:
-                total -= body.mass * self[body.name].position @ self.scene.gravity
-        return total
+        return potential_energy(self)
 
     @property
     def energy(self) -> np.ndarray:
-        """(T+1,) J."""
+        """Kinetic and potential energy, (T+1,) J."""
         return self.kinetic_energy + self.potential_energy
 
     @cached_property
     def ledger(self) -> np.ndarray:
-        """Where the energy went, structured array, one row per step, J; see `implicit_geom.model.ledger`.
+        """Where the energy went: structured array, one row per step, J.
 
-        kinetic and potential are those at the end of the step, the others belong to the step alone, or to the
-        steps since the row before where not all are kept:
-        kinetic + potential changes by work - friction - impact + remainder.
+        time                  end of the step, s
+        kinetic, potential    at the end of the step
+        work                  of applied forces and torques, gravity apart
+        friction, impact      lost in sliding, and in impacts
+        remainder             all else: the error of the time step
+
+        kinetic + potential changes by work - friction - impact + remainder. Computed when first read.
+
+        >>> round(float(run.ledger["impact"].sum()), 4)
+        0.0981
         """
         self.assess()
-        names = ("kinetic", "potential", *ENTRIES)
-        rows = np.zeros(len(self.time) - 1, np.dtype([("time", "f8"), *[(name, "f8") for name in names]]))
-        rows["time"] = self.time[1:]
-        rows["kinetic"], rows["potential"] = self.kinetic_energy[1:], self.potential_energy[1:]
-        for name in ENTRIES:
-            rows[name] = self.taken[f"{name}_energy"][self._good]
-        return rows
+        return ledger(self)
 
     @cached_property
     def contacts(self) -> np.ndarray:
-        """Structured array, one row per step and closed contact; see `run.record.contact_table`."""
+        """Structured array, one row per step and closed contact.
+
+        time                 end of the step, s
+        first, second        names of the bodies
+        feature              tells several contacts of a pair apart, under classical steppers
+        point                where the impulses act, world frame, m
+        normal               unit vector from first to second; tangent and binormal are t and o of the
+                             friction law
+        gap                  m, negative where the bodies overlap
+        p_n, p_t, p_o, p_r   impulses on `second` over the whole step, N s; p_r about the normal, N m s
+        slip_speed           |(v_t, v_o)|, m/s
+        mode                 stick or slide
+
+        >>> str(run.contacts["mode"][-1]), round(float(run.contacts["p_n"][-1]), 4)  # m g h
+        ('stick', 0.0981)
+        """
         return np.concatenate([*self.contact_blocks()])
 
     def contact_blocks(self) -> Iterator[np.ndarray]:
@@ -243,7 +264,15 @@ class Trajectory:
         return float(max(kept, *(call.deepest for call in self.calls), 0.0)) + 0.0
 
     def table(self, name: str) -> dict[str, np.ndarray]:
-        """`contacts`, `steps` or `ledger` as plain columns (point_x, ...), as pandas.DataFrame takes them."""
+        """`contacts`, `steps` or `ledger` as plain columns, as pandas.DataFrame takes them.
+
+        name   "contacts", "steps" or "ledger"
+
+        A dict of (rows,) arrays; a vector such as `point` is point_x, point_y, point_z.
+
+        >>> list(run.table("ledger"))
+        ['time', 'kinetic', 'potential', 'work', 'friction', 'impact', 'remainder']
+        """
         if name not in ("contacts", "steps", "ledger"):
             raise SceneError(f"table = {name!r} must be 'contacts', 'steps' or 'ledger'")
         array = getattr(self, name)
@@ -257,15 +286,28 @@ class Trajectory:
         return columns
 
     def summary(self) -> str:
-        """A few lines of text: steps, energy, time taken, and what was out of the ordinary."""
+        """A few lines of text: steps, energy, time taken, and what was out of the ordinary.
+
+        >>> print(run.summary())
+        time        0 to 0.5 s in 50 steps: 50 converged
+        stepper     implicit-rattle: 0.00% of the steps guarded
+        ...
+        """
         return summary(self)
 
     @working()
     def save(self, path: str | Path, *, force: bool = False) -> None:
-        """Write the run to an HDF5 file (.h5, .hdf5), whole or not at all.
+        """Write the run to an HDF5 file, whole or not at all.
 
-        An earlier run of that name is replaced, any other file only with `force`. SimulationError where the
-        disk is full: the run and what was there are kept.
+        path    ends with .h5 or .hdf5
+        force   replace a file of another kind, too; an earlier run of that name is replaced in any case
+
+        SceneError where the path cannot be written to. SimulationError where the disk is full: the run and
+        what was there are kept.
+
+        >>> run.save("egg.h5")
+        >>> Trajectory.load("egg.h5")
+        <Trajectory of 'ground', 'egg': 0.5 s in 50 steps, implicit-rattle, 50 converged>
         """
         from implicit_geom.run.storage.saved_runs import save
 
@@ -274,20 +316,28 @@ class Trajectory:
     @staticmethod
     @working()
     def load(path: str | Path) -> Trajectory:
-        """Read a run that `save` wrote; SceneError where the file is another one, or damaged."""
+        """Read a run that `save` wrote.
+
+        path   of the file
+
+        It can be continued by `resume`. SceneError where the file is another one, or damaged.
+        """
         from implicit_geom.run.storage.saved_runs import load
 
         return load(file_name(path))
 
     @checked_call(CallError, "resume")
     def resume(self, *, duration: float, scene: Scene | None = None, **changes: Any) -> Trajectory:
-        """This run continued by `duration` seconds, the part so far included; options may be changed."""
+        """This run continued, the part so far included: bit for bit what one call would have given.
+
+        duration   seconds to go on
+        scene      to be passed again where loads are functions of time; also for other loads or friction
+        changes    options of `simulate` that shall be different from now on
+
+        >>> run.resume(duration=0.1)
+        <Trajectory of 'ground', 'egg': 0.6 s in 60 steps, implicit-rattle, 60 converged>
+        """
         from implicit_geom.run.simulate import simulate
 
         options = {**self.options.as_dict(), **changes, "duration": duration}
         return simulate(scene, **options, resume=self)
-
-
-def _blocks(rows: int) -> Iterator[slice]:
-    """Rows in pieces: bounds the memory that is needed on the way."""
-    return (slice(first, first + ROWS) for first in range(0, rows, ROWS))

@@ -9,13 +9,19 @@ from typing import Any
 
 import numpy as np
 
-from implicit_geom.interface import numbers
 from implicit_geom.interface.arguments import checked_call
-from implicit_geom.interface.choices import hint, name_of, number, quaternion, vector
+from implicit_geom.interface.choices import hint, name_of, vector
 from implicit_geom.interface.errors import CallError, SceneError
 from implicit_geom.interface.words import shown
-from implicit_geom.rotation import unit
-from implicit_geom.scene.limits import SMALLEST
+from implicit_geom.scene.body_values import (
+    friction_value,
+    load_of,
+    mass_properties,
+    orientation_of,
+    spin_of,
+    vector_or_zero,
+)
+from implicit_geom.scene.scene_description import describe
 from implicit_geom.shapes.shape import Shape
 
 Vector = Sequence[float] | np.ndarray
@@ -24,11 +30,9 @@ Applied = Vector | float | Callable[[float], Any]
 
 @dataclass(frozen=True)
 class Body:
-    """A rigid body: its shape, its mass properties and where it starts.
+    """A rigid body as it was added to a scene; see `Scene.add` for units and frames.
 
-    position is the centre of mass (the shape's origin for a fixed body), orientation a quaternion
-    (an angle in the plane), velocities in the world frame. com and inertia are in the shape's
-    frame, inertia about the centre of mass.
+    mass is inf, com zero and inertia inf of a fixed body; position is then that of the shape's own origin.
     """
 
     name: str
@@ -45,7 +49,7 @@ class Body:
 
 @dataclass(frozen=True)
 class Friction:
-    """The contact law of a pair: friction ellipsoid (mu; e_t, e_o; e_r in metres) and restitution."""
+    """The contact law of a pair, see `Scene.friction`: friction ellipsoid and restitution."""
 
     mu: float = 0.0
     e_t: float = 1.0
@@ -57,11 +61,24 @@ class Friction:
 
 
 class Scene:
-    """Bodies, contact laws and loads.
+    """What is simulated: bodies, contact laws and loads.
+
+    dim       3, or 2 for a scene in the plane
+    gravity   (dim,) m/s^2, world frame; (0, 0, -9.81) if left out, (0, -9.81) in the plane
+    bodies    by name, in the order in which they were added
+
+    SI units, z up (y up in the plane). A run takes the scene as it is at the call. What is wrong raises
+    SceneError.
 
     >>> scene = Scene(gravity=(0, 0, -9.81))
     >>> scene.add("ground", shapes.halfspace(normal=(0, 0, 1)), fixed=True)
     >>> scene.add("ball", shapes.sphere(0.1), mass=1.0, position=(0, 0, 0.1))
+    >>> scene.friction(mu=0.4)
+    >>> scene
+    Scene: 2 bodies, dim = 3, gravity = (0, 0, -9.81) m/s^2
+      ground  halfspace(normal=(0.0, 0.0, 1.0), offset=0.0), fixed, at (0, 0, 0) m
+      ball    sphere(r=0.1), 1 kg, at (0, 0, 0.1) m
+      friction: mu = 0.4
     """
 
     @checked_call(CallError)
@@ -78,6 +95,9 @@ class Scene:
         self.friction_given = False  # whether `friction` was called
         self.told: set[str] = set()  # notices that were given, see `implicit_geom.scene.notices`
 
+    def __repr__(self) -> str:
+        return describe(self)
+
     @checked_call(CallError)
     def add(
         self,
@@ -93,7 +113,28 @@ class Scene:
         inertia: Any = None,
         fixed: bool = False,
     ) -> None:
-        """Add a body. A fixed body needs no mass; any other needs one, its inertia follows from its shape."""
+        """Add a rigid body.
+
+        name               a text of visible characters, not yet taken
+        shape              of `shapes`, of the scene's dimension
+        fixed              True: it never moves, and takes neither mass, com, inertia nor velocities
+        mass               kg; every body that is not fixed needs one
+        position           of the centre of mass, world frame, m; of the shape's own origin for a fixed body
+        orientation        unit quaternion w, x, y, z from the shape's axes to the world's; in the plane an
+                           angle, rad
+        velocity           of the centre of mass, world frame, m/s
+        angular_velocity   world frame, rad/s; in the plane one number
+        com                centre of mass in the shape's frame, m
+        inertia            about the centre of mass, in the shape's axes, kg m^2: 3 x 3, or 3 numbers for a
+                           diagonal; in the plane one number
+
+        If left out, the position is the origin, the body is not turned and at rest, and com and inertia are
+        those of uniform density. SceneError names what is wrong.
+
+        >>> scene.add("ball", shapes.sphere(0.1), mass=1.0, position=(0, 0, 2), velocity=(1, 0, 0))
+        >>> scene.bodies["ball"].inertia.diagonal().round(6)
+        array([0.004, 0.004, 0.004])
+        """
         field = f"bodies.{name_of('name', name)}"
         if name in self.bodies:
             raise SceneError(f"{field}: there is a body of that name already; choose another")
@@ -104,10 +145,10 @@ class Scene:
         if not isinstance(fixed, bool):
             raise SceneError(f"{field}.fixed = {shown(fixed)} must be true or false")
         spatial = self.dim == 3
-        turn = _orientation(f"{field}.orientation", orientation, spatial)
-        spin = _spin(f"{field}.angular_velocity", angular_velocity, spatial)
-        speed = _vector(f"{field}.velocity", velocity, self.dim)
-        place = _vector(f"{field}.position", position, self.dim)
+        turn = orientation_of(f"{field}.orientation", orientation, spatial)
+        spin = spin_of(f"{field}.angular_velocity", angular_velocity, spatial)
+        speed = vector_or_zero(f"{field}.velocity", velocity, self.dim)
+        place = vector_or_zero(f"{field}.position", position, self.dim)
         if fixed:
             for label, given in (("mass", mass), ("com", com), ("inertia", inertia)):
                 if given is not None:
@@ -120,7 +161,7 @@ class Scene:
             m, centre = math.inf, np.zeros(self.dim)
             J = np.full((3, 3) if spatial else (1, 1), np.inf)
         else:
-            m, centre, J = _mass_properties(field, shape, mass, com, inertia)
+            m, centre, J = mass_properties(field, shape, mass, com, inertia)
         self.bodies[name] = Body(name, shape, fixed, m, centre, J, place, turn, speed, spin)
 
     @checked_call(CallError)
@@ -137,9 +178,23 @@ class Scene:
     ) -> None:
         """Set the contact law of every pair, or of the one pair named; what is left out keeps its value.
 
-        The friction impulse stays in (p_t/e_t)^2 + (p_o/e_o)^2 + (p_r/e_r)^2 <= (mu p_n)^2 [C07].
-        e_t and e_o are numbers, e_r is a length in metres; e = 0 means no such friction. For
-        e_t != e_o, `direction` (in the axes of the body `frame`, world axes without it) gives t.
+        pair          none, or the names of two bodies
+        mu            coefficient of friction: 0 unless set, contacts are then without friction
+        e_t, e_o      numbers, 1 unless set: mu e_t and mu e_o are the coefficients along the tangents t and o
+        e_r           a length in metres, 0 unless set: mu e_r p_n bounds the moment about the normal; about
+                      2/3 of the radius of a face. With 0 nothing resists spinning about the normal
+        restitution   0 unless set, at most 1: the share of the normal velocity that an impact gives back
+        direction     gives t where e_t != e_o: in world axes, or in the axes of `frame`
+        frame         the body of the pair that `direction` is attached to
+
+        The friction impulse stays in (p_t/e_t)^2 + (p_o/e_o)^2 + (p_r/e_r)^2 <= (mu p_n)^2 [C07]; e = 0 means
+        no such friction. SceneError where a value is negative or a name not known.
+
+        >>> scene.friction(mu=0.4, restitution=0.2)
+        >>> scene.friction("egg", "ground", mu=0.6, e_r=0.02)
+        >>> law = scene.pair_friction("egg", "ground")
+        >>> law.mu, law.e_r, law.restitution
+        (0.6, 0.02, 0.2)
         """
         given = {
             "mu": mu,
@@ -151,7 +206,7 @@ class Scene:
             "frame": frame,
         }
         label = "friction" + (f"({', '.join(map(str, pair))})" if pair else "")
-        values = {k: _friction_value(label, k, v, self.dim) for k, v in given.items() if v is not None}
+        values = {k: friction_value(label, k, v, self.dim) for k, v in given.items() if v is not None}
         if not pair:
             self._default_friction = replace(self._default_friction, **values)
             self.friction_given = True
@@ -167,7 +222,19 @@ class Scene:
 
     @checked_call(CallError)
     def applied(self, name: str, *, force: Applied | None = None, torque: Applied | None = None) -> None:
-        """Apply a force (N, world axes, at the centre of mass) and a torque (N m), constant or of time."""
+        """Apply a force and a torque to a body, beside gravity; an earlier call for it is replaced.
+
+        name     of a body that is not fixed
+        force    N, world axes, at the centre of mass; (dim,)
+        torque   N m, world axes, about the centre of mass; (3,), in the plane a number
+
+        Each is constant or a function of the time in s, zero if left out.
+
+        >>> scene.applied("egg", force=(0, 0, 1), torque=lambda t: (0, 0, 0.1 * t))
+        >>> force, torque = scene.load("egg", time=2.0)
+        >>> torque
+        array([0. , 0. , 0.2])
+        """
         body = self.require(name, "applied")
         if body.fixed:
             raise SceneError(f"applied.{name}: a fixed body takes no force")
@@ -181,18 +248,18 @@ class Scene:
             elif callable(load):
                 loads.append(load)
             else:
-                loads.append(_load(f"applied.{name}.{label}", load, length))
+                loads.append(load_of(f"applied.{name}.{label}", load, length))
         self._applied[name] = (loads[0], loads[1])
 
     def load(self, name: str, time: float) -> tuple[np.ndarray, np.ndarray]:
-        """Applied force and torque of a body at a time, without gravity."""
+        """Applied force, N, and torque, N m, of a body at a time in s, world axes, without gravity."""
         if name not in self._applied:
             return np.zeros(self.dim), np.zeros(3 if self.dim == 3 else 1)
         out = []
         lengths = (self.dim, 3 if self.dim == 3 else 1)
         for label, given, length in zip(("force", "torque"), self._applied[name], lengths, strict=True):
             value = self._evaluate(f"applied.{name}.{label}", given, time) if callable(given) else given
-            out.append(_load(f"applied.{name}.{label} at t = {time:g}", value, length))
+            out.append(load_of(f"applied.{name}.{label} at t = {time:g}", value, length))
         return out[0], out[1]
 
     @staticmethod
@@ -213,7 +280,13 @@ class Scene:
         return not any(callable(load) for loads in self._applied.values() for load in loads)
 
     def pair_friction(self, first: str, second: str) -> Friction:
-        """The contact law of a pair."""
+        """The contact law of a pair: mu, e_t, e_o, e_r, restitution, direction and frame, see `friction`.
+
+        SceneError where e_t and e_o differ and there is no direction.
+
+        >>> scene.pair_friction("ground", "egg").mu
+        0.4
+        """
         given = self._pair_friction.get(frozenset((first, second)), {})
         law = replace(self._default_friction, **given)
         if law.frame is not None and law.frame not in (first, second):
@@ -228,95 +301,10 @@ class Scene:
         return law
 
     def require(self, name: str, field: str) -> Body:
-        """The body of that name, or an error that suggests the nearest one."""
+        """The body of that name, or a SceneError that starts with `field` and suggests the nearest one."""
         if not isinstance(name, str) or name not in self.bodies:
             raise SceneError(f"{field}: no body named {shown(name)}{hint(name, self.bodies)}")
         return self.bodies[name]
 
 
 FRICTION_FIELDS = tuple(f.name for f in fields(Friction))
-
-
-def _friction_value(label: str, key: str, value: Any, dim: int) -> Any:
-    if key == "frame":
-        return name_of(f"{label}.frame", value)
-    if key == "direction":
-        v = vector(f"{label}.direction", value, dim, largest=np.inf)
-        if not np.any(v):
-            raise SceneError(f"{label}.direction = {shown(value)} must not be zero")
-        return tuple(unit(v).tolist())
-    given = number(f"{label}.{key}", value)
-    if given < 0:
-        raise SceneError(f"{label}.{key} = {shown(value)} must be zero or positive")
-    if key == "restitution" and given > 1:
-        raise SceneError(f"{label}.restitution = {shown(value)} must lie between 0 and 1")
-    return given
-
-
-def _mass_properties(
-    field: str, shape: Shape, mass: Any, com: Any, inertia: Any
-) -> tuple[float, np.ndarray, np.ndarray]:
-    if mass is None:
-        raise SceneError(f"{field}.mass is missing: give a mass in kg, or fixed = true")
-    m = number(f"{field}.mass", mass)
-    if m <= 0:
-        raise SceneError(f"{field}.mass = {shown(mass)} must be positive, in kg")
-    if m < SMALLEST:
-        raise SceneError(f"{field}.mass = {shown(mass)} must be at least {SMALLEST:g} kg")
-    if not shape.bounded and (com is None or inertia is None):
-        raise SceneError(f"{field}: an unbounded {shape.kind} that moves needs com= and inertia= as well")
-    spatial = shape.dim == 3
-    centre = shape.com if com is None else vector(f"{field}.com", com, shape.dim)
-    if inertia is None:
-        # a given com= alone moves the centre only: the inertia about it stays that of uniform density
-        return m, np.asarray(centre, float), np.atleast_2d(shape.inertia(m)).astype(float)
-    J = _inertia(f"{field}.inertia", inertia, spatial)
-    principal = np.linalg.eigvalsh(J)
-    if principal[0] <= 0:
-        raise SceneError(f"{field}.inertia = {shown(inertia)} must be positive definite")
-    if principal[0] < SMALLEST:
-        raise SceneError(f"{field}.inertia = {shown(inertia)} must be at least {SMALLEST:g} kg m^2")
-    if spatial and principal[2] > (principal[0] + principal[1]) * (1 + 1e-9):
-        raise SceneError(
-            f"{field}.inertia = {shown(inertia)} belongs to no body: "
-            "the largest principal moment must not exceed the sum of the other two"
-        )
-    return m, np.asarray(centre, float), J
-
-
-def _orientation(field: str, value: Any, spatial: bool) -> np.ndarray:
-    if not spatial:
-        return np.array(number(field, 0.0 if value is None else value))
-    return unit(quaternion(field, (1, 0, 0, 0) if value is None else value))
-
-
-def _spin(field: str, value: Any, spatial: bool) -> np.ndarray:
-    if not spatial:
-        return np.array(number(field, 0.0 if value is None else value))
-    return _vector(field, value, 3)
-
-
-def _vector(field: str, value: Any, length: int) -> np.ndarray:
-    """Finite numbers; zeros where nothing is given."""
-    return np.zeros(length) if value is None else vector(field, value, length)
-
-
-def _load(field: str, value: Any, length: int) -> np.ndarray:
-    """A force or torque; in the plane a torque may be a plain number."""
-    if length == 1 and not isinstance(value, list | tuple | np.ndarray):
-        value = [value]
-    return vector(field, value, length, largest=np.inf)
-
-
-def _inertia(field: str, value: Any, spatial: bool) -> np.ndarray:
-    """(3, 3), of three numbers the diagonal; (1, 1) in the plane."""
-    wanted = "3 or 3x3 finite numbers, symmetric" if spatial else "one finite number"
-    for shape in ((3, 3), (3,)) if spatial else ((), (1,), (1, 1)):
-        try:
-            given = numbers.array(value, shape)
-        except numbers.NotNumbers:
-            continue
-        J = np.diag(given) if shape == (3,) else given.reshape((3, 3) if spatial else (1, 1))
-        if np.allclose(J, J.T, rtol=1e-12):
-            return J
-    raise SceneError(f"{field} = {shown(value)} must be {wanted}, at most {numbers.LARGEST:g}")

@@ -44,7 +44,24 @@ class UnknownLoad:
 
 
 def read_scene(source: str | Path | dict[str, Any]) -> tuple[Scene, dict[str, Any]]:
-    """A scene and its simulation options (perhaps none) from a TOML file, or from its structure as a dict."""
+    """A scene and its simulation options from a scene file.
+
+    source   path of a TOML file, or its tables as a dict
+
+    The Scene, and the [simulation] table as keyword arguments of `simulate` (perhaps none). SceneError or
+    ShapeError names the field that is wrong.
+
+    >>> scene, options = read_scene({
+    ...     "bodies": {
+    ...         "ground": {"shape": {"kind": "halfspace", "normal": [0, 0, 1]}, "fixed": True},
+    ...         "ball": {"shape": {"kind": "sphere", "r": 0.1}, "mass": 1.0, "position": [0, 0, 0.1]},
+    ...     },
+    ...     "friction": {"mu": 0.4},
+    ...     "simulation": {"duration": 0.5, "step": 0.01},
+    ... })
+    >>> simulate(scene, **options)
+    <Trajectory of 'ground', 'ball': 0.5 s in 50 steps, implicit-rattle, 50 converged>
+    """
     if isinstance(source, dict):
         return _scene(source)
     if not isinstance(source, str | Path):

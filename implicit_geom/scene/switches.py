@@ -46,15 +46,29 @@ NAMED: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class Stepper:
-    """A time stepper; `Stepper()` is `implicit-euler`, `Stepper.named("stewart-trinkle")` the classical one.
+    """A time stepper put together from switches; `Stepper()` is `implicit-euler`.
 
-    facets      vertices of a faceted shape, at least dim + 1
-    directions  of the friction pyramid in space, even and at least 4; in the plane there are two
-    aligned     turn the pyramid's first direction along the slip at the start of the step
-    scheme      "switches", or a scheme of its own: "nguyen-trinkle" (a vertex against a whole convex polygon)
-                and "conjunction" (against each of its facets nearby), both planar
-    relaxation  of `anitescu-hart` (empty for all others): LCP0, LCP1 or LCP2, in at most `relaxation_limit`
-                pivots or rounds, LCP1 until the slip changes by less than `relaxation_tolerance`, m/s
+    integrator             "euler", "rattle" or "rattle-4"
+    surface                "implicit", or "faceted": inscribed polygons or polyhedra
+    gap                    "end", or "linearised" at the start of the step
+    wrench                 "end", or "start": where contact points and frames are taken
+    friction               "ellipsoid", or "pyramid"
+    facets                 vertices of a faceted shape, at least dim + 1
+    directions             of the friction pyramid in space, even and at least 4; in the plane there are two
+    aligned                turn the pyramid's first direction along the slip at the start of the step
+    scheme                 "switches", or a scheme of its own: "anitescu-hart", "nguyen-trinkle" (a vertex
+                           against a whole convex polygon) and "conjunction" (against each of its facets
+                           nearby), the last two planar
+    relaxation             of `anitescu-hart` (empty for all others): LCP0, LCP1 or LCP2
+    relaxation_limit       pivots or rounds of it, at most
+    relaxation_tolerance   LCP1 ends where the slip changes by less, m/s
+
+    SceneError where fields do not go together.
+
+    >>> Stepper(gap="linearised", wrench="start")
+    Stepper(gap='linearised', wrench='start')
+    >>> Stepper.named("stewart-trinkle", facets=1000).approximated
+    ('surface', 'gap', 'wrench', 'friction')
     """
 
     integrator: str = "euler"
@@ -128,7 +142,15 @@ class Stepper:
 
     @staticmethod
     def named(name: str, **changes: Any) -> Stepper:
-        """The stepper of that name, with some of its fields changed."""
+        """The stepper of that name, with some of its fields changed.
+
+        name      implicit-rattle, implicit-rattle-4, implicit-euler, stewart-trinkle, nguyen-trinkle or
+                  anitescu-hart
+        changes   fields of `Stepper`
+
+        >>> Stepper.named("anitescu-hart", relaxation="LCP1").relaxation
+        'LCP1'
+        """
         if not isinstance(name, str) or name not in NAMED:
             raise SceneError(f"stepper = {shown(name)} is not known{hint(name, NAMED)}")
         _known(changes)
@@ -136,7 +158,11 @@ class Stepper:
 
     @staticmethod
     def of(given: Any) -> Stepper:
-        """A stepper from its name, its fields as in a scene file (`name` may be one of them), or itself."""
+        """A stepper from its name, its fields as in a scene file (`name` may be one of them), or itself.
+
+        >>> Stepper.of({"name": "stewart-trinkle", "facets": 1000}).facets
+        1000
+        """
         if isinstance(given, Stepper):
             return given
         if isinstance(given, Mapping):
@@ -166,6 +192,9 @@ class Stepper:
     def as_dict(self) -> dict[str, Any]:
         """The fields by name, as in the [simulation.stepper] table of a scene file."""
         return asdict(self)
+
+    def __repr__(self) -> str:
+        return f"Stepper.named({self.name!r})" if self.name else str(self)
 
     def __str__(self) -> str:
         if self.name:

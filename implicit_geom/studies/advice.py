@@ -42,9 +42,11 @@ COMPOSED = (
 class Trial:
     """One stepper at one step: relative errors carried over to the whole duration, and what it costs.
 
-    energy_error    over the energy at hand
-    position_error  over the path of the body that goes farthest (or the largest body's size)
-    cost            wall time for a second of motion, s; iterations likewise
+    step             s
+    energy_error     over the energy at hand
+    position_error   over the path of the body that goes farthest (or the largest body's size)
+    cost             wall time for a second of motion, s; iterations likewise
+    reason           why it failed, "" where it did not
     """
 
     stepper: Stepper
@@ -65,8 +67,17 @@ class Trial:
 class Advice:
     """What the trials say: `advice.choice` is the trial to follow, None where none meets the tolerance.
 
-    >>> advice = advise(scene, duration=2.0, step=0.01, tolerance=1e-3)
-    >>> simulate(scene, duration=2.0, step=advice.choice.step, stepper=advice.choice.stepper)
+    trials       in the order in which they were made: stepper, step, errors and cost
+    tolerance    that was asked for
+    duration     of the whole motion, s
+    trial_time   the part of it that was run, s
+    reference    what the errors were measured against
+    left_out     steppers that do not suit the scene
+
+    >>> advice = advise(scene, duration=0.4, step=0.01, tolerance=1e-2, steppers=["implicit-rattle"])
+    >>> best = advice.choice
+    >>> simulate(scene, duration=0.4, step=best.step, stepper=best.stepper)
+    <Trajectory of 'ground', 'egg': 0.4 s in ... steps, implicit-rattle, ... converged>
     """
 
     trials: tuple[Trial, ...]
@@ -97,11 +108,16 @@ class Advice:
 
     @property
     def table(self) -> dict[str, np.ndarray]:
-        """Columns, one row a trial."""
+        """Columns, one row a trial: stepper, `meets`, and the fields of a trial."""
         names = ("step", "energy_error", "position_error", "cost", "iterations", "reason")
         columns = {"stepper": np.array([str(t.stepper) for t in self.trials])}
         columns |= {name: np.array([getattr(t, name) for t in self.trials]) for name in names}
         return columns | {"meets": np.array([self.meets(t) for t in self.trials])}
+
+    def __repr__(self) -> str:
+        best = self.choice
+        told = "none meets it" if best is None else f"{best.stepper}, step = {best.step:g} s"
+        return f"<Advice for tolerance {self.tolerance:g} of {len(self.trials)} trials: {told}>"
 
     def __str__(self) -> str:
         width = max(len(str(t.stepper)) for t in self.trials) + 2
@@ -150,11 +166,22 @@ def advise(
 ) -> Advice:
     """Find the cheapest stepper and step, from 8 to 1/8 of `step`, that meet a tolerance.
 
-    scene      a Scene, or a scene file, whose duration and step then need not be given
-    tolerance  on the energy error over the energy at hand and the position error over the path, largest
-               on the way
-    trial      the share of the duration that is run
-    steppers   as in `compare`; the named ones and some composed ones if left out
+    scene       a Scene, or a scene file, whose duration and step then need not be given
+    duration    s
+    step        s
+    tolerance   on the energy error over the energy at hand and the position error over the path, largest on
+                the way
+    trial       the share of the duration that is run; what happens later is not seen
+    steppers    as in `compare`; the named ones and some composed ones if left out
+    progress    as in `simulate`
+
+    Returns an Advice, which prints as a table. SceneError for bad input.
+
+    >>> advice = advise(scene, duration=0.4, step=0.01, tolerance=1e-2, steppers=["implicit-rattle"])
+    >>> print(advice)
+    stepper             step, s  energy error  position error   cost, s/s
+    ...
+    advice: implicit-rattle, step = ... s, for tolerance 0.01
     """
     tolerance, share = positive("tolerance", tolerance), positive("trial", trial)
     if tolerance >= 1:

@@ -24,12 +24,16 @@ from implicit_geom.studies.reference_run import FINER, Errors, Reference, best_r
 
 LETTERS = {"surface": "S", "gap": "G", "wrench": "W", "friction": "F"}
 ERRORS = ("energy_error", "energy_error_end", "position_error", "position_error_end", "penetration")
+SHOWN = 6  # steppers that `repr` names
 COLUMNS = (*ERRORS, "time_per_step", "iterations", "steps", "failed", "end_time")
 
 
 @dataclass(frozen=True)
 class Compared:
-    """One stepper of a comparison; the run and its errors are None where the scene was refused."""
+    """One stepper of a comparison: label, stepper, run, errors, and the reason where it did not finish.
+
+    The run and its errors are None where the stepper refused the scene.
+    """
 
     label: str
     stepper: Stepper
@@ -37,8 +41,13 @@ class Compared:
     errors: Errors | None
     reason: str
 
+    def __repr__(self) -> str:
+        told = self.reason or ("finished" if self.finished else "not run")
+        return f"<Compared: {self.label}, {told}>"
+
     @property
     def finished(self) -> bool:
+        """Whether the stepper took the scene to its end."""
         return self.run is not None and not self.run.failed
 
     def row(self) -> dict[str, Any]:
@@ -61,7 +70,16 @@ class Compared:
 class Comparison:
     """Runs of one scene by stepper: `comparison.table["energy_error"]`, `print(comparison)`.
 
-    `reference` is what they are measured against, with its own uncertainty; `found` the steppers by label.
+    found       the steppers by label, each with its run
+    reference   what they are measured against, with its own uncertainty
+    step        s
+    left_out    named steppers that do not suit the scene, and why
+
+    >>> comparison = compare(scene, duration=0.1, step=0.01, steppers=["implicit-rattle", "stewart-trinkle"])
+    >>> comparison
+    <Comparison at step 0.01 s of 2 steppers, 2 finished: implicit-rattle, stewart-trinkle>
+    >>> comparison.table["energy_error"].shape
+    (2,)
     """
 
     def __init__(
@@ -74,6 +92,12 @@ class Comparison:
     def __len__(self) -> int:
         return len(self.found)
 
+    def __repr__(self) -> str:
+        some, more = ", ".join(list(self.found)[:SHOWN]), len(self) - SHOWN
+        labels = f"{some}, ... {more} more" if more > 0 else some
+        counts = f"{len(self)} steppers, {len(self.finished)} finished"
+        return f"<Comparison at step {self.step:g} s of {counts}: {labels}>"
+
     @property
     def finished(self) -> list[str]:
         """The steppers that took the scene to its end."""
@@ -81,7 +105,16 @@ class Comparison:
 
     @property
     def table(self) -> dict[str, np.ndarray]:
-        """Columns, one row a stepper."""
+        """Columns, one row a stepper.
+
+        stepper, approximate   its label, and which of its switches are approximate
+        energy_error           largest on the way, over the energy at hand; energy_error_end that at the end
+        position_error         largest on the way, m; position_error_end that at the end
+        penetration            m
+        time_per_step          s; iterations a step
+        steps, failed          solved, and not
+        end_time, reason       s, and why it ended there
+        """
         rows = [compared.row() for compared in self.found.values()]
         return {name: np.array([row[name] for row in rows]) for name in rows[0]}
 
@@ -110,7 +143,12 @@ class Comparison:
         return "\n".join([*lines, *(f"left out: {name}: {why}" for name, why in self.left_out.items())])
 
     def save(self, folder: str | Path) -> list[Path]:
-        """Write comparison.csv and comparison.png (and attribution.csv of all sixteen); what was written."""
+        """Write comparison.csv and comparison.png to a folder, and attribution.csv of all sixteen.
+
+        folder   is made where there is none
+
+        The paths that were written.
+        """
         from implicit_geom.studies.comparison_figures import write
 
         return write(self, Path(folder))
@@ -149,16 +187,25 @@ def compare(
 ) -> Comparison:
     """Run a scene under several steppers and measure each against the best run there is.
 
-    >>> print(compare(scene, duration=2.0, step=0.01, steppers=["implicit-rattle", "stewart-trinkle"]))
-    >>> attribution(compare(scene, duration=2.0, step=0.01, steppers="all"))
-
     scene      a Scene, or a scene file, whose duration and step then need not be given
+    duration   s
+    step       s
     steppers   names or `Stepper`s, or {label: stepper}; every named one if left out; "all" for the sixteen
                combinations of the switches
-    reference  a run to measure against, whose step divides `step`; otherwise see `reference_run.best_run`
+    reference  a run to measure against, whose step divides `step`; otherwise the best implicit stepper
+               that takes the scene, at a sixteenth of it
+    progress   as in `simulate`
     options    tolerance and friction_residual of `simulate`
 
-    A stepper that fails, or refuses the scene, is a row that says so.
+    Returns a Comparison. A stepper that fails, or refuses the scene, is a row that says so. SceneError where
+    none takes it.
+
+    >>> comparison = compare(scene, duration=0.1, step=0.01, steppers=["implicit-rattle", "stewart-trinkle"])
+    >>> print(comparison)
+    stepper            energy error  position error  penetration  time a step  failed
+    ...
+    >>> len(compare(scene, duration=0.1, step=0.01, steppers="all"))
+    16
     """
     scene, options = scene_of(scene, {**options, "duration": duration, "step": step})
     chosen, left_out = chosen_steppers(scene, list(NAMED) if steppers is None else steppers, steppers is None)

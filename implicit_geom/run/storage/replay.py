@@ -37,10 +37,26 @@ def replay_record(
 
 
 def replay(path: str | Path, *, scene: Scene | None = None) -> Attempt:
-    """Repeat exactly the step that failed; its Attempt where it now succeeds, otherwise StepFailed again.
+    """Repeat exactly the step that failed, from the file that `StepFailed.write` made.
 
-    A scene with loads that are functions of time has to be passed again. SceneError where the file is not
+    path    of the file
+    scene   has to be passed again where its loads are functions of time
+
+    The step's Attempt where it now succeeds, otherwise StepFailed again. SceneError where the file is not
     that of a failed step, or damaged.
+
+    >>> crossing = Scene(dim=2, gravity=(0, 0))
+    >>> crossing.add("plate", shapes.rectangle(0.005, 0.1), fixed=True)
+    >>> crossing.add("bar", shapes.rectangle(0.1, 0.02), mass=1.0, position=(-0.12, 0), velocity=(2, 0))
+    >>> try:
+    ...     simulate(crossing, duration=0.1, step=0.02, stepper="nguyen-trinkle")
+    ... except StepFailed as failure:
+    ...     failure.write("failed.json")
+    >>> try:
+    ...     replay("failed.json")
+    ... except StepFailed as again:
+    ...     print(again.time)
+    0.0
     """
     scene, options, stepper, state, h = prepare(path, scene)
     model, memory = stepper.model, Memory(stepper)

@@ -17,6 +17,18 @@ class StepFailed(SimulationError):
     history     norms of the residual, one list per attempt
     reason      one line
     run         the trajectory up to the last good step
+
+    A bar that crosses a plate within a step, in a scheme that looks at corners only:
+
+    >>> crossing = Scene(dim=2, gravity=(0, 0))
+    >>> crossing.add("plate", shapes.rectangle(0.005, 0.1), fixed=True)
+    >>> crossing.add("bar", shapes.rectangle(0.1, 0.02), mass=1.0, position=(-0.12, 0), velocity=(2, 0))
+    >>> try:
+    ...     simulate(crossing, duration=0.1, step=0.02, stepper="nguyen-trinkle")
+    ... except StepFailed as failure:
+    ...     print(failure)
+    ...     failure.write("failed.json")
+    step at t = 0 s failed: ... inside each other...
     """
 
     def __init__(
@@ -38,9 +50,12 @@ class StepFailed(SimulationError):
         self.run = run
 
     def write(self, path: str | Path, *, force: bool = False) -> None:
-        """Write what is needed to repeat the failed step: `implicit-geom run FILE` replays it.
+        """Write what is needed to repeat the failed step to a JSON file, whole or not at all.
 
-        An earlier file of a failed step is replaced, any other file only with `force`.
+        path    `implicit_geom.replay(path)` and `implicit-geom run FILE` repeat the step
+        force   replace a file of another kind, too; an earlier file of a failed step is replaced in any case
+
+        SceneError where the path cannot be written to, SimulationError where the disk is full.
         """
         record = {
             "reason": self.reason,

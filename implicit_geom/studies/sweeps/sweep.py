@@ -31,8 +31,18 @@ ENGINES = ("local",)
 class Sweep:
     """The runs of a sweep: `sweep.table["energy_lost"]`, one row a run in the order of the grid.
 
-    Columns: run, digest (of scene, options and summary), the values, status ("done" or "failed"),
-    reason, the summary. `path` is the CSV file, None where none was asked for.
+    table   columns: run, digest (of scene, options and summary), the values, status ("done" or "failed"),
+            reason, the summary
+    path    the CSV file, None where none was asked for
+
+    >>> found = sweep(
+    ...     scene, {"friction.mu": [0.2, 0.4]}, ["energy_lost"],
+    ...     duration=0.1, step=0.01, output="eggs", workers=1,
+    ... )
+    >>> len(found), found.failed.tolist()
+    (2, [False, False])
+    >>> Sweep.load("eggs").table["friction.mu"]
+    array([0.2, 0.4])
     """
 
     def __init__(self, table: Table, path: Path | None = None) -> None:
@@ -41,6 +51,12 @@ class Sweep:
     def __len__(self) -> int:
         return len(self.table["run"])
 
+    def __repr__(self) -> str:
+        where = f", {self.path}" if self.path is not None else ""
+        failed = int(np.sum(self.table["status"] != "done")) if "status" in self.table else 0
+        runs = len(self.table.get("run", ()))
+        return f"<Sweep of {runs} runs, {failed} failed: {', '.join(self.table)}{where}>"
+
     @property
     def failed(self) -> np.ndarray:
         """(runs,) whether the run did not reach its end."""
@@ -48,7 +64,7 @@ class Sweep:
 
     @staticmethod
     def load(output: str | Path) -> Sweep:
-        """Read a sweep's folder, or its CSV file."""
+        """Read a sweep's folder, or its CSV file; SceneError where it is none."""
         path = Path(output)
         path = path / CSV if path.is_dir() else path
         header, rows = read(path)
@@ -70,20 +86,37 @@ def sweep(
 ) -> Sweep:
     """Simulate a scene for every combination of `values`, in processes of this machine.
 
-    >>> found = sweep(scene, {"bodies.egg.shape.a": [0.4, 0.5], "friction.mu": [0.2, 0.4]},
-    ...               {"lost": "energy_lost", "where": "final_position"}, duration=2.0, step=0.01)
-    >>> found.table["lost"]
+    scene      a Scene, or a scene file, whose [simulation] table then holds the options
+    values     lists by the names of a scene file's fields, "simulation.step" and "simulation.stepper.facets"
+               among them; {"start": a, "stop": b, "count": n} for n numbers at equal distances. Names with
+               commas between them vary together
+    summary    names of quantities, or {label: name or function of a run}
+    output     a folder for sweep.csv, written row by row, and sweep.json, what was asked for
+    engine     "local"
+    workers    processes; as many as there are processors. With one the runs are made in this process
+    resume     keep the rows that are in the file, also those of failed runs, and make the others
+    progress   as in `simulate`
+    options    those of `simulate`: duration, step, stepper, ...
 
-    scene     a Scene, or a scene file, whose [simulation] table then holds the options
-    values    lists by name, see `implicit_geom.studies.sweeps.grid.grid`
-    summary   names of quantities (`studies.sweeps.summaries`), or {label: name or function of a run}
-    output    a folder for sweep.csv, written row by row, and sweep.json, what was asked for
-    workers   processes; as many as there are processors. With one the runs are made in this process
-    resume    keep the rows that are in the file, also those of failed runs, and make the others
-    options   those of `simulate`: duration, step, stepper, ...
+    Quantities: energy_lost, energy_lost_relative, energy_lost_per_metre, distance, lost_in_friction,
+    lost_in_impacts, remainder, final_energy, final_kinetic_energy, max_penetration, contacts, steps,
+    steps_failed, steps_guarded, iterations, end_time, wall_time, time_per_step, and of a body final_position,
+    final_orientation, final_velocity, final_angular_velocity ("final_position.egg" where several move).
 
-    A run that fails is a row with status "failed" and its reason. An interrupt leaves the rows of the
-    runs that have ended.
+    Returns a Sweep. A run that fails is a row with status "failed" and its reason. An interrupt leaves the
+    rows of the runs that have ended. In a script, call it under `if __name__ == "__main__":`. SceneError for
+    bad input, before any run is made.
+
+    >>> found = sweep(
+    ...     scene,
+    ...     {"bodies.egg.shape.a": [0.4, 0.5], "friction.mu": [0.2, 0.4]},
+    ...     {"lost": "energy_lost", "where": "final_position"},
+    ...     duration=0.5,
+    ...     step=0.01,
+    ...     workers=1,
+    ... )
+    >>> found.table["lost"].round(4)
+    array([0.0981, 0.0981, 0.0981, 0.0981])
     """
     _check(engine, workers)
     scene, options = _scene(scene, options)
