@@ -22,7 +22,7 @@ from implicit_geom.experiments.c07_disc import RADIUS, SPEED, scene
 from implicit_geom.experiments.check import Check, at_least, at_most
 from implicit_geom.experiments.comparison import Table, columns
 from implicit_geom.experiments.figures import BLUE, GREEN, GREY, ORANGE, PAGE, RED, label, panels, paper
-from implicit_geom.studies.comparison import combinations
+from implicit_geom.studies.compared_runs import combinations
 
 TITLE = "C07 example 1: the energy error of a rolling polygon shared out to the four approximations"
 PARAMS: dict[str, Any] = {

@@ -27,6 +27,8 @@ from implicit_geom.shapes.planar import (
     Superellipse,
 )
 from implicit_geom.shapes.polyhedra import Polyhedron
+from implicit_geom.shapes.sampled import facets as _facets  # noqa: F401 (they enter `faceted` and `mesh`)
+from implicit_geom.shapes.sampled import mesh as _mesh  # noqa: F401
 from implicit_geom.shapes.serial import from_dict, to_dict
 from implicit_geom.shapes.shape import Constraint, Inequality, Shape, Slab
 from implicit_geom.shapes.spatial import (

@@ -12,7 +12,7 @@ from implicit_geom.interface.words import shown
 from implicit_geom.process.lazy import cached_property
 from implicit_geom.shapes.errors import ShapeError
 from implicit_geom.shapes.sampled.sampled_shape import SampledShape
-from implicit_geom.shapes.shape import Constraint, Shape
+from implicit_geom.shapes.shape import DERIVED, Constraint, Shape
 from implicit_geom.shapes.validate import finite, most_of, quaternion, vector
 
 MOST_MEMBERS = 500  # shapes of one intersection, located within two seconds
@@ -88,6 +88,9 @@ class Moved(Shape):
         """R I R^T: the axes stay those of the outer frame."""
         own = self.shape.inertia(mass)
         return self.R @ own @ self.R.T if self.dim == 3 else own
+
+
+DERIVED["moved"] = Moved
 
 
 class Intersection(SampledShape):

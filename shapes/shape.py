@@ -18,7 +18,7 @@ shape of the same `structure`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -68,6 +68,10 @@ class Cone:
 
 
 Constraint = Inequality | Slab | Cone
+
+# What is made of any shape by modules that know several kinds: each enters its function here, since it
+# imports this module and not the other way round.
+DERIVED: dict[str, Callable[..., Any]] = {}
 
 
 class Shape(ABC):
@@ -233,9 +237,8 @@ class Shape(ABC):
         >>> shapes.box(1, 1, 1).moved(position=(0, 0, 2)).com
         array([0., 0., 2.])
         """
-        from implicit_geom.shapes.combine import Moved
-
-        return Moved(self, position, orientation)
+        shape: Shape = DERIVED["moved"](self, position, orientation)
+        return shape
 
     @checked_call(ShapeCallError, "shape.faceted", within=building)
     def faceted(self, n: int) -> Shape:
@@ -251,9 +254,8 @@ class Shape(ABC):
         >>> len(shapes.sphere(1.0).faceted(100).vertices)
         100
         """
-        from implicit_geom.shapes.sampled.facets import inscribed
-
-        return inscribed(self, n)
+        shape: Shape = DERIVED["faceted"](self, n)
+        return shape
 
     def mesh(self, resolution: int = 32) -> tuple[np.ndarray, np.ndarray]:
         """Vertices and triangles (segments in the plane) of the surface, for drawing.
@@ -267,9 +269,8 @@ class Shape(ABC):
         >>> vertices.shape, triangles.shape
         ((8, 3), (12, 3))
         """
-        from implicit_geom.shapes.sampled.mesh import surface_mesh
-
-        return surface_mesh(self, resolution)
+        mesh: tuple[np.ndarray, np.ndarray] = DERIVED["mesh"](self, resolution)
+        return mesh
 
     def __eq__(self, other: object) -> bool:
         return (

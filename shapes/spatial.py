@@ -11,6 +11,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from implicit_geom.shapes.combine import pose
 from implicit_geom.shapes.ellipsoids import Ellipsoid, Sphere, Superellipsoid, diagonal_inertia
 from implicit_geom.shapes.errors import ShapeError
 from implicit_geom.shapes.shape import Cone as ConeConstraint
@@ -231,8 +232,6 @@ class Halfspace(Shape):
 
     def moved(self, position: Sequence[float] | None = None, orientation: Any = None) -> Shape:
         """Another half-space: normal' = R normal, offset' = offset + normal' . position."""
-        from implicit_geom.shapes.combine import pose
-
         p, _, R = pose(self.kind, self.dim, position, orientation)
         normal = R @ self.normal
         return type(self)(normal, self.offset + float(normal @ p))

@@ -24,7 +24,7 @@ from implicit_geom.experiments.benchmarks.timing import uncompiled
 from implicit_geom.experiments.check import Check, at_least, at_most
 from implicit_geom.experiments.comparison import Table, columns
 from implicit_geom.model.model import Model, State
-from implicit_geom.run.simulate import _March
+from implicit_geom.run.march import March
 from implicit_geom.run.storage.solver_state import Memory, restore
 
 TITLE = "compiled steps against the steppers' own, step by step over the experiments"
@@ -101,17 +101,17 @@ def _apart(ours: list[Trajectory], theirs: list[Trajectory]) -> float:
 def recorded() -> Iterator[list[Trajectory]]:
     """Collects the runs that `simulate` makes within it."""
     runs: list[Trajectory] = []
-    march = _March.run
+    march = March.run
 
-    def run(self: _March, progress: Any) -> Trajectory:
+    def run(self: March, progress: Any) -> Trajectory:
         runs.append(march(self, progress))
         return runs[-1]
 
-    _March.run = run  # type: ignore[method-assign]
+    March.run = run  # type: ignore[method-assign]
     try:
         yield runs
     finally:
-        _March.run = march  # type: ignore[method-assign]
+        March.run = march  # type: ignore[method-assign]
 
 
 def report(tables: dict[str, Table]) -> str:

@@ -40,9 +40,9 @@ TOP = 10  # packages listed
 
 # what a process of its own does; the functions of STAGES are timed where they are called
 STAGES = {
-    "model": ("implicit_geom.run.simulate", "Model"),
-    "stepper": ("implicit_geom.run.simulate", "make_stepper"),
-    "overlap at the start": ("implicit_geom.run.simulate", "check_overlap"),
+    "model": ("implicit_geom.run.march", "Model"),
+    "stepper": ("implicit_geom.run.march", "make_stepper"),
+    "overlap at the start": ("implicit_geom.run.march", "check_overlap"),
     "equations to LLVM": ("implicit_geom.compiled.library", "_lowered"),
     "march to LLVM": ("implicit_geom.compiled.library", "emit_march"),
     "LLVM to machine code": ("implicit_geom.machine.object_cache", "_compile"),

@@ -31,7 +31,8 @@ def add(commands: Any, debug: argparse.ArgumentParser) -> None:
 
 
 def main(chosen: argparse.Namespace) -> int:
-    from implicit_geom.studies.comparison import combinations, compare
+    from implicit_geom.studies.compared_runs import combinations
+    from implicit_geom.studies.comparison import compare
     from implicit_geom.studies.comparison_figures import parts_of
 
     scene, options = scene_and_options(chosen)

@@ -24,9 +24,8 @@ from implicit_geom.model.model import Model, State
 from implicit_geom.model.solve_arrays import PARTS
 from implicit_geom.process.lazy import cached_property
 from implicit_geom.run.body_motion import BodyMotion
-from implicit_geom.run.initial_state import check_scales
+from implicit_geom.run.initial_state import check_overlap, check_scales
 from implicit_geom.run.make_stepper import make_stepper
-from implicit_geom.run.simulate import check_overlap
 from implicit_geom.scene.notices import friction_missing
 from implicit_geom.scene.options import SimulationOptions
 from implicit_geom.scene.scene import Scene

@@ -10,7 +10,7 @@ from math import factorial
 import numpy as np
 
 from implicit_geom.interface.errors import SceneError, SimulationError
-from implicit_geom.studies.comparison import LETTERS, Comparison, label
+from implicit_geom.studies.compared_runs import LETTERS, ComparedRuns, label
 
 QUANTITIES = ("energy", "position")
 
@@ -78,7 +78,7 @@ def shapley(worth: Mapping[frozenset[str], float]) -> dict[str, float]:
     return phi
 
 
-def attribution(comparison: Comparison) -> dict[str, Attribution]:
+def attribution(comparison: ComparedRuns) -> dict[str, Attribution]:
     """The energy and the position error of a comparison of all sixteen, part by part.
 
     comparison   of `compare(..., steppers="all")`

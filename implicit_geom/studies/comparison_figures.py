@@ -10,7 +10,7 @@ import numpy as np
 
 from implicit_geom.interface.errors import SceneError, SimulationError
 from implicit_geom.studies.attribution import Attribution, attribution
-from implicit_geom.studies.comparison import Comparison, combinations
+from implicit_geom.studies.compared_runs import ComparedRuns, combinations
 from implicit_geom.studies.figures import blank
 
 FLOOR = 1e-16  # smaller errors than this are not drawn
@@ -23,7 +23,7 @@ PARTS = {
 }
 
 
-def write(comparison: Comparison, folder: Path) -> list[Path]:
+def write(comparison: ComparedRuns, folder: Path) -> list[Path]:
     """comparison.csv, comparison.png and, of all sixteen, attribution.csv."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -46,7 +46,7 @@ def write(comparison: Comparison, folder: Path) -> list[Path]:
     return written
 
 
-def parts_of(comparison: Comparison) -> dict[str, Attribution]:
+def parts_of(comparison: ComparedRuns) -> dict[str, Attribution]:
     """The attribution where all sixteen were run and took a step, otherwise nothing."""
     if set(comparison.found) != set(combinations()):
         return {}
@@ -56,7 +56,7 @@ def parts_of(comparison: Comparison) -> dict[str, Attribution]:
         return {}
 
 
-def over_time(comparison: Comparison) -> Any:
+def over_time(comparison: ComparedRuns) -> Any:
     """Energy and position errors of every stepper against time."""
     figure, axes = blank(1, 2, (10, 4))
     words = {"energy": "energy error / energy at hand", "position": "position error, m"}
@@ -75,7 +75,7 @@ def over_time(comparison: Comparison) -> Any:
     return figure
 
 
-def sixteen(comparison: Comparison, parts: dict[str, Attribution]) -> Any:
+def sixteen(comparison: ComparedRuns, parts: dict[str, Attribution]) -> Any:
     """Errors of the sixteen combinations, and what each switch adds."""
     figure, axes = blank(1, 3, (12, 4.2))
     table = comparison.table

@@ -17,7 +17,7 @@ from implicit_geom.shapes.polyhedra import Polyhedron
 from implicit_geom.shapes.sampled.boundary import boundary_points, sphere_directions
 from implicit_geom.shapes.sampled.rays import Rays
 from implicit_geom.shapes.sampled.sampled_shape import SampledShape
-from implicit_geom.shapes.shape import Shape
+from implicit_geom.shapes.shape import DERIVED, Shape
 from implicit_geom.shapes.spatial import Box, Cone, Cylinder
 from implicit_geom.shapes.validate import count
 
@@ -32,6 +32,9 @@ def inscribed(shape: Shape, n: int) -> Shape:
     if isinstance(shape, Moved):
         return shape.shape.faceted(n).moved(shape.position.tolist(), shape.parameters["orientation"])
     return _planar(shape, n) if shape.dim == 2 else _spatial(shape, n)
+
+
+DERIVED["faceted"] = inscribed
 
 
 def _planar(shape: Shape, n: int) -> Shape:

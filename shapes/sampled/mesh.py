@@ -15,7 +15,7 @@ from implicit_geom.shapes.polyhedra import Polyhedron
 from implicit_geom.shapes.sampled.boundary import boundary_points
 from implicit_geom.shapes.sampled.facets import feature_points, rays_of
 from implicit_geom.shapes.sampled.sampled_shape import SampledShape
-from implicit_geom.shapes.shape import Shape
+from implicit_geom.shapes.shape import DERIVED, Shape
 from implicit_geom.shapes.spatial import Cylinder, Halfspace
 from implicit_geom.shapes.validate import count
 
@@ -39,6 +39,9 @@ def surface_mesh(shape: Shape, resolution: int = 32, *, size: float = 10.0) -> M
         vertices, cells = surface_mesh(shape.shape, resolution)
         return shape.position + vertices @ shape.R.T, cells
     return _outline(shape, resolution) if shape.dim == 2 else _solid(shape, resolution)
+
+
+DERIVED["mesh"] = surface_mesh
 
 
 def _together(meshes: list[Mesh]) -> Mesh:

@@ -6,7 +6,7 @@ import time
 
 from implicit_geom import Scene, Trajectory
 from implicit_geom.model.model import Model
-from implicit_geom.run.simulate import _March
+from implicit_geom.run.march import March
 from implicit_geom.scene.options import SimulationOptions
 from implicit_geom.steppers.euler import EulerStepper
 from implicit_geom.steppers.search import SearchOptions
@@ -17,4 +17,4 @@ def euler_run(scene: Scene, search: SearchOptions, *, duration: float, step: flo
     options = SimulationOptions(duration, step, "implicit-euler")
     model = Model(scene, options.friction_residual)
     stepper = EulerStepper(model, options.tolerance, search)
-    return _March(scene, model, stepper, options, None, time.perf_counter()).run(None)
+    return March(scene, model, stepper, options, None, time.perf_counter(), Trajectory).run(None)

@@ -11,7 +11,7 @@ import pytest
 from implicit_geom import Comparison, SceneError, Stepper, attribution, compare, shapes
 from implicit_geom.experiments.c07_disc import scene as rolling
 from implicit_geom.studies.attribution import shapley
-from implicit_geom.studies.comparison import LETTERS, combinations
+from implicit_geom.studies.compared_runs import LETTERS, combinations
 
 NAMES = ("a", "b", "c", "d")
 SUBSETS = [frozenset(s) for size in range(5) for s in itertools.combinations(NAMES, size)]

@@ -212,15 +212,15 @@ def own_steps(run: Callable[[], Trajectory]) -> tuple[Trajectory, list[int]]:
     found: list[int] = []
     left = runner.Runner.left
     with pytest.MonkeyPatch.context() as m:
-        from implicit_geom.run.simulate import _March
+        from implicit_geom.run.march import March
 
-        step = _March._step
+        step = March._step
 
         def counted(march: Any, h: float, end: float) -> str:
             found.append(march.recorder.count)
             return step(march, h, end)
 
-        m.setattr(_March, "_step", counted)
+        m.setattr(March, "_step", counted)
         out = run()
     assert runner.Runner.left is left
     return out, found

@@ -7,7 +7,7 @@ another, that numbers of steps, solves and bodies exist, that states are finite 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -16,14 +16,15 @@ from implicit_geom.interface.strict_json import finite, read_json
 from implicit_geom.model.model import Model, State
 from implicit_geom.model.solve_arrays import ASSESSED, PARTS, SOLVE, STATUSES, STEP, Solves, contact_dtype
 from implicit_geom.run.record.call_account import Call, calls_of
+from implicit_geom.run.recorded_run import RecordedRun
 from implicit_geom.run.storage.run_file import Damaged, Parts
 from implicit_geom.run.storage.solver_state import check_plain
-from implicit_geom.run.trajectory import Trajectory
 from implicit_geom.scene.options import SimulationOptions
 from implicit_geom.scene.scene import Scene
 from implicit_geom.scene.scene_file import read_scene
 from implicit_geom.shapes.errors import ShapeError
 
+R = TypeVar("R", bound=RecordedRun)
 TEXTS = ("scene", "options", "memory")
 LATER_TEXTS = ("calls",)  # that older files lack
 GROUPS = ("initial", "solves", "contacts", "steps")
@@ -42,13 +43,13 @@ FIRST = {
 DEFAULTS: dict[str, Any] = {"f": np.nan, "i": 0, "b": False, "U": ""}
 
 
-def run_of(parts: Parts) -> Trajectory:
-    """The run; Damaged says in one line what is wrong."""
+def run_of(parts: Parts, make: type[R]) -> R:
+    """The run, made by `make`; Damaged says in one line what is wrong."""
     with np.errstate(all="ignore"):  # numbers that overflow are found to be wrong
-        return _run(parts)
+        return _run(parts, make)
 
 
-def _run(parts: Parts) -> Trajectory:
+def _run(parts: Parts, make: type[R]) -> R:
     texts = {name: _text(parts, name) for name in TEXTS}
     scene = _scene(texts["scene"])
     options = _options(texts["options"])
@@ -75,7 +76,7 @@ def _run(parts: Parts) -> Trajectory:
     known = len(steps) if all(f"steps/{name}" in parts.arrays for name in ASSESSED) else 0
     calls = _calls(_text(parts, "calls")) if "calls" in parts.arrays else None
     memory = texts["memory"]
-    run = Trajectory(scene, options, initial, solves, steps, memory, failure, assessed=known, calls=calls)
+    run = make(scene, options, initial, solves, steps, memory, failure, assessed=known, calls=calls)
     _check_motion(parts, run)
     return run
 
@@ -246,7 +247,7 @@ def _check_contacts(solves: Solves, scene: Scene) -> None:
         raise Damaged("its contacts do not belong to its pairs")
 
 
-def _check_motion(parts: Parts, run: Trajectory) -> None:
+def _check_motion(parts: Parts, run: RecordedRun) -> None:
     """The copy of the motion for other programs, where it was read, is that of the solves bit by bit."""
     if not any(name.startswith("motion/") for name in parts.arrays):
         return

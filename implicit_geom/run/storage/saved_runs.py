@@ -29,8 +29,9 @@ import numpy as np
 from implicit_geom.interface.errors import SceneError, SimulationError, one_line
 from implicit_geom.interface.writing import check_replaceable, check_writable, write_whole
 from implicit_geom.model.solve_arrays import PARTS, SOLVE, STEP, contact_dtype
+from implicit_geom.run.recorded_run import RecordedRun
 from implicit_geom.run.storage.old_runs import SIGNATURE, read_old
-from implicit_geom.run.storage.run_content import GROUPS, LATER_TEXTS, MOTION, TEXTS, run_of
+from implicit_geom.run.storage.run_content import GROUPS, LATER_TEXTS, MOTION, TEXTS, R, run_of
 from implicit_geom.run.storage.run_file import (
     HEAD,
     MAGIC,
@@ -42,7 +43,6 @@ from implicit_geom.run.storage.run_file import (
     seal,
     unseal,
 )
-from implicit_geom.run.trajectory import Trajectory
 from implicit_geom.scene.scene_file import to_dict
 from implicit_geom.version import __version__
 
@@ -54,7 +54,7 @@ FORMAT_VERSION = 4  # of the HDF5 part
 SUFFIXES = (".h5", ".hdf5")
 
 
-def save(run: Trajectory, path: Path, *, force: bool = False) -> None:
+def save(run: RecordedRun, path: Path, *, force: bool = False) -> None:
     """Write a run; an existing file is replaced only when the new one is complete, and if it is a run.
 
     With `force` any file of that name is replaced. SimulationError where the disk does not take it.
@@ -91,8 +91,8 @@ def is_run(path: Path) -> bool:
         return FORMAT.encode() in data and b"format_version" in data
 
 
-def load(path: Path) -> Trajectory:
-    """Read a run; SceneError for anything that is none, or not as it was written.
+def load(path: Path, make: type[R]) -> R:
+    """Read a run, made by `make`; SceneError for anything that is none, or not as it was written.
 
     A file without a hash, of an earlier version, is read by a process of its own: `run.storage.old_runs`
     says what cannot be found there.
@@ -102,7 +102,7 @@ def load(path: Path) -> Trajectory:
     try:
         data = path.read_bytes()
         parts = unseal(data) if data.startswith(MAGIC) else _old(path, data)
-        return run_of(parts)
+        return run_of(parts, make)
     except Newer:
         raise SceneError(f"{path}: written by a newer version; update implicit-geom") from None
     except Damaged as error:
@@ -128,7 +128,7 @@ def _old(path: Path, data: bytes) -> Parts:
     return parts
 
 
-def _write(run: Trajectory, file: h5py.File) -> None:
+def _write(run: RecordedRun, file: h5py.File) -> None:
     texts = {
         "versions": versions(),
         "scene": to_dict(run.scene),
@@ -165,7 +165,7 @@ def encoded(column: np.ndarray) -> np.ndarray:
     return np.char.encode(column, "utf-8") if column.dtype.kind == "U" else column
 
 
-def _failure(run: Trajectory) -> str:
+def _failure(run: RecordedRun) -> str:
     """The reason, which is read back only where it is a line of text."""
     return run.failure if run.failure.isprintable() else one_line(run.failure)
 
