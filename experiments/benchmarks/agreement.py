@@ -173,7 +173,7 @@ class Comparison:
 def compared() -> Iterator[Comparison]:
     """Within it, `simulate` takes one compiled step at a time and compares it."""
     found = Comparison()
-    original, left = Runner.run, Runner.left
+    original, invalidate = Runner.run, Runner.invalidate
 
     def run_one(runner: Runner, state: State, _wanted: int, step: int, ends: np.ndarray) -> Any:
         before = Memory(runner.solver).plain()
@@ -191,10 +191,10 @@ def compared() -> Iterator[Comparison]:
 
     def count_own(runner: Runner) -> None:
         found.own += 1
-        left(runner)
+        invalidate(runner)
 
-    Runner.run, Runner.left = run_one, count_own  # type: ignore[method-assign]
+    Runner.run, Runner.invalidate = run_one, count_own  # type: ignore[method-assign]
     try:
         yield found
     finally:
-        Runner.run, Runner.left = original, left  # type: ignore[method-assign]
+        Runner.run, Runner.invalidate = original, invalidate  # type: ignore[method-assign]

@@ -46,7 +46,7 @@ STAGES = {
     "equations to LLVM": ("implicit_geom.compiled.library", "_lowered"),
     "march to LLVM": ("implicit_geom.compiled.library", "emit_march"),
     "LLVM to machine code": ("implicit_geom.machine.object_cache", "_compile"),
-    "code loaded": ("implicit_geom.machine.object_cache", "Code"),
+    "code loaded": ("implicit_geom.machine.object_cache", "LoadedCode"),
     "hash of the sources": ("implicit_geom.machine.object_cache", "_made_from"),
 }
 PROGRAM = """

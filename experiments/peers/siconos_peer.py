@@ -37,8 +37,7 @@ import numpy as np
 
 from implicit_geom import rotation
 from implicit_geom.experiments.peers import PeerRun, RollingBody, Stepping, count_steps
-from implicit_geom.machine import disk
-from implicit_geom.machine import expiry as keeping
+from implicit_geom.machine import disk, expiry
 
 HEADERS = Path("/usr/include/siconos")
 SOURCE = Path(__file__).with_suffix(".cpp")
@@ -143,10 +142,10 @@ def program() -> Path:
     options = ["-O2", "-std=c++14", *(f"-I{HEADERS / name}" for name in ("kernel", "numerics", ""))]
     made_from = "\n".join([SOURCE.read_text(), release(), chosen, *options])
     # (a folder of this process, where there is none that is this user's alone)
-    kept = disk.usable(make=True) or Path(tempfile.mkdtemp(prefix="siconos-"))
+    kept = disk.private_folder(make=True) or Path(tempfile.mkdtemp(prefix="siconos-"))
     path = kept / f"{hashlib.sha256(made_from.encode()).hexdigest()}.siconos"
-    keeping.use(path)
-    if not path.exists() or not disk.ours(path.lstat()):
+    expiry.mark_used(path)
+    if not path.exists() or not disk.owned_by_user(path.lstat()):
         with tempfile.TemporaryDirectory(dir=path.parent) as new:
             made = Path(new) / path.name
             subprocess.run([chosen, *options, str(SOURCE), "-o", str(made), *LIBRARIES], check=True)

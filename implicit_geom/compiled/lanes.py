@@ -1,4 +1,4 @@
-"""Many scenes of few structures, in the lanes of engines that run in threads.
+"""Many scenes at once for `simulate_batch`: in the SIMD lanes of engines, which run in threads.
 
 What a scene does depends neither on the threads nor on the scenes beside it, to the last bit: lanes of an
 engine have the same candidate pairs, and compiled code keeps them apart.
@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from implicit_geom.compiled.engine import Engine, aligned
-from implicit_geom.compiled.runner import suits
+from implicit_geom.compiled.eligibility import can_compile
+from implicit_geom.compiled.engine import Engine
+from implicit_geom.compiled.memory.arrays import aligned
 from implicit_geom.model.model import State
 from implicit_geom.model.solve_arrays import PARTS
 from implicit_geom.process.threads import paused
@@ -28,7 +29,9 @@ Key = tuple[Any, ...]
 Memory = dict[tuple[int, ...], np.ndarray]  # a thread's own rows to write to, by shape
 
 
-def run_lanes(lanes: list[Any], options: SimulationOptions, threads: int, told: Callable[[], None]) -> float:
+def run_lanes(
+    lanes: list[Any], options: SimulationOptions, threads: int, on_progress: Callable[[], None]
+) -> float:
     """Take lanes (`batch.Lane`) to their ends, in rounds; the time that the steps took, s.
 
     In a round each lane runs as far as it can; then those that left take one step alone.
@@ -37,7 +40,7 @@ def run_lanes(lanes: list[Any], options: SimulationOptions, threads: int, told: 
     idle: dict[Key, list[Engine]] = {}
     wall_time = 0.0
     for lane in lanes:
-        lane.compiled = suits(lane.model, options)
+        lane.compiled = can_compile(lane.model, options)
         if lane.compiled:
             lane.solver.memory.widen(lane.state, h)
     threads = min(threads, max(-(-len(lanes) // LANES), 1))  # (more would find nothing to do)
@@ -48,7 +51,7 @@ def run_lanes(lanes: list[Any], options: SimulationOptions, threads: int, told: 
         while open_lanes := [lane for lane in lanes if not lane.finished]:
             groups = _grouped([lane for lane in open_lanes if lane.left])
             for first in range(0, len(groups), ENGINES):
-                held = [_Held(group, options, idle) for group in groups[first : first + ENGINES]]
+                held = [_LaneGroup(group, options, idle) for group in groups[first : first + ENGINES]]
                 for memory, shape in product(own, {one.engine.output for one in held}):
                     if shape not in memory:
                         memory[shape] = aligned(*shape)
@@ -56,7 +59,7 @@ def run_lanes(lanes: list[Any], options: SimulationOptions, threads: int, told: 
                 started = time.perf_counter()
                 waiting = held[::-1]
                 with paused():  # (machine code and copies of numbers: nothing that a fork could tear)
-                    _run_in(pool, waiting, own, told)
+                    _run_in(pool, waiting, own, on_progress)
                 wall_time += time.perf_counter() - started
                 for one in held:
                     one.release(idle)
@@ -68,17 +71,17 @@ def run_lanes(lanes: list[Any], options: SimulationOptions, threads: int, told: 
                     if lane.compiled:
                         lane.solver.memory.widen(lane.state, h)
             wall_time += time.perf_counter() - started
-            told()
+            on_progress()
     return wall_time
 
 
 def _run_in(
-    pool: ThreadPoolExecutor, waiting: list[_Held], own: list[Memory], told: Callable[[], None]
+    pool: ThreadPoolExecutor, waiting: list[_LaneGroup], own: list[Memory], on_progress: Callable[[], None]
 ) -> None:
     """Run what is waiting, in this thread and as many of the pool as there are memories for."""
     others = [pool.submit(_run_all, waiting, memory, _nothing) for memory in own[1:]]
     try:
-        _run_all(waiting, own[0], told)
+        _run_all(waiting, own[0], on_progress)
     except BaseException:
         waiting.clear()  # an interrupt: no thread takes another
         raise
@@ -90,7 +93,7 @@ def _nothing() -> None:
     return None
 
 
-def _run_all(waiting: list[_Held], memory: Memory, told: Callable[[], None]) -> None:
+def _run_all(waiting: list[_LaneGroup], memory: Memory, on_progress: Callable[[], None]) -> None:
     """Run what no other thread has taken; all write to the thread's own rows, which stay in its cache."""
     while waiting:
         try:
@@ -99,7 +102,7 @@ def _run_all(waiting: list[_Held], memory: Memory, told: Callable[[], None]) -> 
             return
         one.engine.write_to(memory[one.engine.output])
         one.run()
-        told()
+        on_progress()
 
 
 def _key(lane: Any) -> Key:
@@ -122,7 +125,7 @@ def _alike(group: list[Any], taken: list[int]) -> Iterator[tuple[int, int]]:
     yield from pairwise([0, *ends, len(keys)])
 
 
-class _Held:
+class _LaneGroup:
     """A group of lanes in an engine."""
 
     def __init__(self, group: list[Any], options: SimulationOptions, idle: dict[Key, list[Engine]]) -> None:

@@ -8,51 +8,54 @@ from typing import Any
 import casadi as ca
 from llvmlite import ir
 
-from implicit_geom.compiled.body_functions import body_functions
+from implicit_geom.compiled.functions.any_pair import any_pair_functions
+from implicit_geom.compiled.functions.body import body_functions
+from implicit_geom.compiled.functions.pair import PairFunctions
+from implicit_geom.compiled.loops.substep import StaticSizes
 from implicit_geom.compiled.march import emit_march
-from implicit_geom.compiled.pair_functions import PairFunctions
-from implicit_geom.compiled.parts import Layout
-from implicit_geom.compiled.shared_functions import shared_functions
-from implicit_geom.compiled.single.functions import AloneFunctions
+from implicit_geom.compiled.single.functions import SingleContactFunctions
+from implicit_geom.compiled.sources import EMITTING
 from implicit_geom.equations.contact_functions import pair_kernel
 from implicit_geom.equations.unknowns import PairKind
 from implicit_geom.machine.lowering import lower
-from implicit_geom.machine.object_cache import Code, load
+from implicit_geom.machine.object_cache import LoadedCode, load
 
 
-def pair_code(kind: PairKind, rattle: bool, lanes: int) -> Code:
+def pair_code(kind: PairKind, rattle: bool, lanes: int) -> LoadedCode:
     """The functions of a kind of pair, see `PairFunctions.functions`."""
     kind = replace(kind, scheme="euler")
 
     def make() -> tuple[ir.Module, dict[str, Any]]:
         return _lowered("pair", PairFunctions(pair_kernel(kind)).functions(rattle), lanes)
 
-    return load(f"pair {kind.key!r} rattle={rattle} lanes={lanes}", make)
+    return load(f"pair {kind.key!r} rattle={rattle} lanes={lanes}", make, EMITTING)
 
 
-def body_code(dim: int, rattle: bool, lanes: int) -> Code:
+def body_code(dim: int, rattle: bool, lanes: int) -> LoadedCode:
     """The functions of a body, and those that all pairs share; only those that the stepper calls."""
     others = ("euler",) if rattle else ("position", "velocity", "drift", "energy", "work", "mode")
 
     def make() -> tuple[ir.Module, dict[str, Any]]:
-        functions = {**body_functions(dim).functions, **shared_functions(dim)}
+        functions = {**body_functions(dim).functions, **any_pair_functions(dim)}
         return _lowered("body", {n: f for n, f in functions.items() if not n.endswith(others)}, lanes)
 
-    return load(f"body dim={dim} rattle={rattle} lanes={lanes}", make)
+    return load(f"body dim={dim} rattle={rattle} lanes={lanes}", make, EMITTING)
 
 
-def march_code(dim: int, stepper: str, lanes: int, alone: AloneFunctions | None = None) -> Code:
+def march_code(
+    dim: int, stepper: str, lanes: int, single: SingleContactFunctions | None = None
+) -> LoadedCode:
     """The function `march` of a stepper: for any scene, or for one body in one contact of a kind.
 
-    Its notes then say how many numbers are handed on.
+    Its notes then say how many numbers are precomputed.
     """
 
     def make() -> tuple[ir.Module, dict[str, Any]]:
-        notes = {} if alone is None else {"handed": alone.handed}
-        return emit_march(Layout(dim, lanes), stepper, alone).ir, notes
+        notes = {} if single is None else {"precomputed": single.precomputed_sizes}
+        return emit_march(StaticSizes(dim, lanes), stepper, single).ir, notes
 
-    whose = "" if alone is None else f" alone {alone.kind.key!r}"
-    return load(f"march dim={dim} {stepper} lanes={lanes}{whose}", make)
+    whose = "" if single is None else f" single {single.kind.key!r}"
+    return load(f"march dim={dim} {stepper} lanes={lanes}{whose}", make, EMITTING)
 
 
 def _lowered(name: str, functions: dict[str, ca.Function], lanes: int) -> tuple[ir.Module, dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Whole trajectories in compiled code: steps of `implicit-euler`, `implicit-rattle` and `implicit-rattle-4`.
+"""The loop over the time steps of `implicit-euler`, `implicit-rattle` or `implicit-rattle-4`, as LLVM code.
 
 A step is taken only as the steppers take their ordinary steps: full Newton steps from the warm start, no
 impact with restitution, no change from sliding to sticking within a stage, no gain of energy; where the guard
@@ -8,151 +8,174 @@ leaves: its state and warm starts are those before the step.
 
 from __future__ import annotations
 
-from implicit_geom.compiled.assembly import groups
-from implicit_geom.compiled.parts import Layout, Parts
-from implicit_geom.compiled.rattle_parts import RattleParts
-from implicit_geom.compiled.single.functions import AloneFunctions
-from implicit_geom.compiled.single.parts import AloneParts
-from implicit_geom.compiled.solver import emit_solver
-from implicit_geom.compiled.tables import Group, Numbers, Table
+from implicit_geom.compiled.loops.assembly import groups
+from implicit_geom.compiled.loops.newton import emit_newton
+from implicit_geom.compiled.loops.rattle_substep import RattleSubstep
+from implicit_geom.compiled.loops.substep import StaticSizes, Substep
+from implicit_geom.compiled.single.functions import SingleContactFunctions
+from implicit_geom.compiled.single.substep import SingleSubstep
+from implicit_geom.compiled.tables import GroupSlot, MarchSlot, ScalarSlot
 from implicit_geom.equations.thresholds import COMPOSITION
-from implicit_geom.machine.code import Array, Code, Mask, Module, Number, Whole
-from implicit_geom.model.reasons import Left
+from implicit_geom.machine.code_values import Array, Integer, Mask, Number
+from implicit_geom.machine.code_writer import CodeWriter, ModuleWriter
+from implicit_geom.model.reasons import ExitReason
 from implicit_geom.solvers.newton import NewtonOptions
 
 COMPOSED = "implicit-rattle-4"
 
 
-def emit_march(layout: Layout, stepper: str, alone: AloneFunctions | None = None) -> Module:
+def emit_march(
+    sizes: StaticSizes, stepper: str, single: SingleContactFunctions | None = None
+) -> ModuleWriter:
     """The module of a stepper: `march(table)` takes steps until every lane is done or has left."""
-    m = Module(f"march_{stepper}_{layout.dim}_{layout.lanes}", layout.lanes)
-    parts: Parts
-    if alone is not None:
-        parts = AloneParts(m, layout, alone)
+    m = ModuleWriter(f"march_{stepper}_{sizes.dim}_{sizes.lanes}", sizes.lanes)
+    substep: Substep
+    if single is not None:
+        substep = SingleSubstep(m, sizes, single)
     else:
-        emit_solver(m, layout.velocities, layout.dim, NewtonOptions())
-        parts = Parts(m, layout) if stepper == "implicit-euler" else RattleParts(m, layout)
-    parts.emit()
-    _emit_steps(m, parts, stepper)
+        emit_newton(m, sizes.velocities, sizes.dim, NewtonOptions())
+        substep = Substep(m, sizes) if stepper == "implicit-euler" else RattleSubstep(m, sizes)
+    substep.emit()
+    _emit_steps(m, substep, stepper)
     return m
 
 
-def _emit_steps(m: Module, parts: Parts, stepper: str) -> None:
+def _emit_steps(m: ModuleWriter, substep: Substep, stepper: str) -> None:
     """The loop over steps."""
     with m.function("march", "w", public=True) as (c, (t,)):
-        numbers, rows = t.array(Table.NUMBERS, "n"), Rows(c, t, stepper)
-        one = t.array(Table.STAGE_1, "w")
-        with c.loop(t[Table.STEPS]) as k:
-            done = ~(numbers[Numbers.TAKEN] < numbers[Numbers.WANTED])
-            stopped = done | c.mask(numbers[Numbers.LEFT])
-            c.leave(c.b.not_((~stopped).any()))
+        numbers, rows = t.array(MarchSlot.SCALARS, "n"), OutputRows(c, t, stepper)
+        one = t.array(MarchSlot.STAGE_1, "w")
+        with c.loop(t[MarchSlot.STEPS]) as k:
+            done = ~(numbers[ScalarSlot.TAKEN] < numbers[ScalarSlot.WANTED])
+            stopped = done | c.mask(numbers[ScalarSlot.EXIT_REASON])
+            c.break_if(c.b.not_((~stopped).any()))
             rows.start(k)
-            numbers[Numbers.TROUBLE] = stopped.select(1.0, 0.0)
-            c.copy(t.array(Table.SAVED, "n"), t.array(Table.STATE, "n"), t[Table.BODIES] * parts.n_state)
+            numbers[ScalarSlot.PENDING_EXIT] = stopped.select(1.0, 0.0)
+            c.copy(
+                t.array(MarchSlot.SAVED, "n"),
+                t.array(MarchSlot.STATE, "n"),
+                t[MarchSlot.BODIES] * substep.n_state,
+            )
             with groups(c, one) as g:
-                n = g[Group.COUNT] * g[Group.N_WARM]
-                c.copy(g.array(Group.SAVED_WARM, "n"), g.array(Group.WARM, "n"), n)
+                n = g[GroupSlot.COUNT] * g[GroupSlot.N_WARM]
+                c.copy(g.array(GroupSlot.SAVED_WARM, "n"), g.array(GroupSlot.WARM, "n"), n)
             lengths = COMPOSITION if stepper == COMPOSED else (1.0,)
-            gain, steady = _take(c, t, parts, lengths, rows)
+            gain, steady = _take_substeps(c, t, substep, lengths, rows)
             if stepper == COMPOSED:
-                parts.trouble(numbers, steady < 0.5, Left.MODE)
-                parts.trouble(numbers, _gains(numbers, gain, numbers[Numbers.GUARD]), Left.GAIN)
+                substep.exit_where(numbers, steady < 0.5, ExitReason.MODE)
+                substep.exit_where(
+                    numbers, _gains_energy(numbers, gain, numbers[ScalarSlot.GUARD]), ExitReason.GAIN
+                )
             elif stepper != "implicit-euler":
-                gain = (steady > 0.5).select(gain.max(numbers[Numbers.REMAINDER]), gain)
-                bound = numbers[Numbers.GUARD] * numbers[Numbers.SHARE]
-                refused = _gains(numbers, gain, bound) & ~c.mask(numbers[Numbers.TROUBLE])
+                gain = (steady > 0.5).select(gain.max(numbers[ScalarSlot.REMAINDER]), gain)
+                bound = numbers[ScalarSlot.GUARD] * numbers[ScalarSlot.SHARE]
+                refused = _gains_energy(numbers, gain, bound) & ~c.mask(numbers[ScalarSlot.PENDING_EXIT])
                 with c.when(refused.any()):
-                    _compose(c, t, parts, refused, bound, rows)
-            bad = c.mask(numbers[Numbers.TROUBLE])
-            _back(c, t, parts, bad)
+                    _compose(c, t, substep, refused, bound, rows)
+            bad = c.mask(numbers[ScalarSlot.PENDING_EXIT])
+            _restore(c, t, substep, bad)
             left = bad & ~stopped
-            numbers[Numbers.LEFT] = left.select(numbers[Numbers.TROUBLE], numbers[Numbers.LEFT])
-            taken = numbers[Numbers.TAKEN]
-            numbers[Numbers.TAKEN] = bad.select(taken, taken + 1.0)
+            numbers[ScalarSlot.EXIT_REASON] = left.select(
+                numbers[ScalarSlot.PENDING_EXIT], numbers[ScalarSlot.EXIT_REASON]
+            )
+            taken = numbers[ScalarSlot.TAKEN]
+            numbers[ScalarSlot.TAKEN] = bad.select(taken, taken + 1.0)
             rows.finish()
 
 
-def _take(
-    c: Code, t: Array, parts: Parts, lengths: tuple[float, ...], rows: Rows, fresh: Mask | None = None
+def _take_substeps(
+    c: CodeWriter,
+    t: Array,
+    substep: Substep,
+    lengths: tuple[float, ...],
+    rows: OutputRows,
+    fresh: Mask | None = None,
 ) -> tuple[Number, Number]:
-    """Parts of a step, one after another; the energy they gain, and whether no contact changes its mode.
+    """Substeps of a step, one after another; the energy they gain, and whether no contact changes its mode.
 
     `fresh`: lanes whose last solutions are of no use, those of steps of other lengths.
     """
-    numbers = t.array(Table.NUMBERS, "n")
+    numbers = t.array(MarchSlot.SCALARS, "n")
     gain, steady = c.variable(0.0), c.variable(1.0)
     for i, length in enumerate(lengths):
         if fresh is not None:
-            numbers[Numbers.KNOWN] = fresh.select(0.0, numbers[Numbers.KNOWN])
-        numbers[Numbers.H] = numbers[Numbers.STEP] * length
-        c.call("part", t, rows.of_part(i), i)
-        gain.set(gain.get() + numbers[Numbers.GAIN])
-        steady.set((numbers[Numbers.STEADY] > 0.5).select(steady.get(), 0.0))
-        parts.commit(c, t)
+            numbers[ScalarSlot.KNOWN] = fresh.select(0.0, numbers[ScalarSlot.KNOWN])
+        numbers[ScalarSlot.H] = numbers[ScalarSlot.STEP] * length
+        c.call("substep", t, rows.of_substep(i), i)
+        gain.set(gain.get() + numbers[ScalarSlot.GAIN])
+        steady.set((numbers[ScalarSlot.STEADY] > 0.5).select(steady.get(), 0.0))
+        substep.commit(c, t)
     return gain.get(), steady.get()
 
 
-def _gains(numbers: Array, gain: Number, bound: Number) -> Mask:
-    """Where a step gains too much energy, see `RattleStepper._part`, `_composed`."""
-    above = numbers[Numbers.ABOVE].max(numbers[Numbers.ABOVE_START])
-    return ~(gain <= bound * above + numbers[Numbers.ROUNDING])
+def _gains_energy(numbers: Array, gain: Number, bound: Number) -> Mask:
+    """Where a step gains too much energy, see `steppers.rattle`."""
+    above = numbers[ScalarSlot.ABOVE].max(numbers[ScalarSlot.ABOVE_START])
+    return ~(gain <= bound * above + numbers[ScalarSlot.ROUNDING])
 
 
-def _compose(c: Code, t: Array, parts: Parts, refused: Mask, bound: Number, rows: Rows) -> None:
-    """Where the guard refuses a step, five instead, see `RattleStepper.step`; other lanes are left alone."""
-    numbers = t.array(Table.NUMBERS, "n")
-    before = numbers[Numbers.TROUBLE]
-    _back(c, t, parts, refused)
-    numbers[Numbers.TROUBLE] = refused.select(0.0, 1.0)
-    gain, steady = _take(c, t, parts, COMPOSITION, rows, refused)
-    parts.trouble(numbers, steady < 0.5, Left.GAIN)  # (of the step that was refused)
-    parts.trouble(numbers, _gains(numbers, gain, bound), Left.GAIN)
-    numbers[Numbers.KNOWN] = refused.select(0.0, numbers[Numbers.KNOWN])
-    found = refused & ~c.mask(numbers[Numbers.TROUBLE])
-    numbers[Numbers.TROUBLE] = refused.select(numbers[Numbers.TROUBLE], before)
-    rows.composed(found, parts)
+def _compose(
+    c: CodeWriter, t: Array, substep: Substep, refused: Mask, bound: Number, rows: OutputRows
+) -> None:
+    """Where the guard refuses a step, five instead, see `steppers.rattle`; other lanes are left alone."""
+    numbers = t.array(MarchSlot.SCALARS, "n")
+    before = numbers[ScalarSlot.PENDING_EXIT]
+    _restore(c, t, substep, refused)
+    numbers[ScalarSlot.PENDING_EXIT] = refused.select(0.0, 1.0)
+    gain, steady = _take_substeps(c, t, substep, COMPOSITION, rows, refused)
+    substep.exit_where(numbers, steady < 0.5, ExitReason.GAIN)  # (of the step that was refused)
+    substep.exit_where(numbers, _gains_energy(numbers, gain, bound), ExitReason.GAIN)
+    numbers[ScalarSlot.KNOWN] = refused.select(0.0, numbers[ScalarSlot.KNOWN])
+    found = refused & ~c.mask(numbers[ScalarSlot.PENDING_EXIT])
+    numbers[ScalarSlot.PENDING_EXIT] = refused.select(numbers[ScalarSlot.PENDING_EXIT], before)
+    rows.composed(found, substep)
 
 
-def _back(c: Code, t: Array, parts: Parts, where: Mask) -> None:
+def _restore(c: CodeWriter, t: Array, substep: Substep, where: Mask) -> None:
     """States and warm starts as they were before the step."""
-    c.copy_where(where, t.array(Table.STATE, "n"), t.array(Table.SAVED, "n"), t[Table.BODIES] * parts.n_state)
-    with groups(c, t.array(Table.STAGE_1, "w")) as g:
-        n = g[Group.COUNT] * g[Group.N_WARM]
-        c.copy_where(where, g.array(Group.WARM, "n"), g.array(Group.SAVED_WARM, "n"), n)
+    c.copy_where(
+        where,
+        t.array(MarchSlot.STATE, "n"),
+        t.array(MarchSlot.SAVED, "n"),
+        t[MarchSlot.BODIES] * substep.n_state,
+    )
+    with groups(c, t.array(MarchSlot.STAGE_1, "w")) as g:
+        n = g[GroupSlot.COUNT] * g[GroupSlot.N_WARM]
+        c.copy_where(where, g.array(GroupSlot.WARM, "n"), g.array(GroupSlot.SAVED_WARM, "n"), n)
 
 
-class Rows:
-    """Where the rows of output go: one after another, of a step as many as it has parts.
+class OutputRows:
+    """Where the rows of output go: one after another, of a step as many as it has substeps.
 
     Lanes differ in which steps are composed; they share one row a step, which holds the states at its end.
     """
 
-    def __init__(self, c: Code, t: Array, stepper: str) -> None:
+    def __init__(self, c: CodeWriter, t: Array, stepper: str) -> None:
         self.c, self.t = c, t
-        self.rows, self.stride = t.array(Table.SOLVE_ROWS, "n"), t[Table.SOLVE_STRIDE]
-        self.parts = len(COMPOSITION) if stepper == COMPOSED else 1
+        self.rows, self.stride = t.array(MarchSlot.SOLVE_ROWS, "n"), t[MarchSlot.SOLVE_STRIDE]
+        self.substeps = len(COMPOSITION) if stepper == COMPOSED else 1
         self.place, self.count = c.counter(0), c.counter(0)
-        self.single = c.lanes == 1
+        self.one_lane = c.lanes == 1
 
-    def start(self, k: Whole) -> None:
+    def start(self, k: Integer) -> None:
         """The march ends where a step may find no room."""
         self.k = k
-        self.c.leave(self.place.get() + len(COMPOSITION) > self.t[Table.ROOM])
-        self.t.array(Table.COMPOSED, "n")[k] = 0.0
-        self.count.set(self.parts)
+        self.c.break_if(self.place.get() + len(COMPOSITION) > self.t[MarchSlot.ROOM])
+        self.t.array(MarchSlot.COMPOSED, "n")[k] = 0.0
+        self.count.set(self.substeps)
 
-    def of_part(self, i: int) -> Array:
-        at = self.place.get() if self.parts == 1 and not self.single else self.place.get() + i
-        return self.rows.part(at * self.stride)
+    def of_substep(self, i: int) -> Array:
+        at = self.place.get() if self.substeps == 1 and not self.one_lane else self.place.get() + i
+        return self.rows.offset(at * self.stride)
 
-    def composed(self, found: Mask, parts: Parts) -> None:
+    def composed(self, found: Mask, substep: Substep) -> None:
         """The step is composed, in the lanes where that was found."""
-        self.t.array(Table.COMPOSED, "n")[self.k] = found.select(1.0, 0.0)
-        if self.single:
+        self.t.array(MarchSlot.COMPOSED, "n")[self.k] = found.select(1.0, 0.0)
+        if self.one_lane:
             self.count.set(len(COMPOSITION))
         else:
-            states = self.t[Table.BODIES] * parts.n_state
-            self.c.copy(self.of_part(0), self.t.array(Table.STATE, "n"), states)
+            states = self.t[MarchSlot.BODIES] * substep.n_state
+            self.c.copy(self.of_substep(0), self.t.array(MarchSlot.STATE, "n"), states)
 
     def finish(self) -> None:
         self.place.set(self.place.get() + self.count.get())

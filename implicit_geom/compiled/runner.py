@@ -1,4 +1,4 @@
-"""The compiled march of one scene, between the steps that its stepper must take itself."""
+"""One scene for `simulate`: compiled steps, between those that its stepper must take itself."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from implicit_geom.compiled.engine import Engine, Rows
-from implicit_geom.compiled.suited import FORMS, LARGEST
-from implicit_geom.compiled.suited import suits as suits
-from implicit_geom.compiled.tables import Numbers
+from implicit_geom.compiled import structs
+from implicit_geom.compiled.eligibility import FORMS, LARGEST
+from implicit_geom.compiled.engine import Engine
+from implicit_geom.compiled.memory.output import MarchOutput
+from implicit_geom.compiled.tables import ScalarSlot
 from implicit_geom.equations.thresholds import COMPOSITION
 from implicit_geom.model.model import Model, State
-from implicit_geom.model.reasons import WORDS, Left, words
+from implicit_geom.model.reasons import WORDS, ExitReason, words
 from implicit_geom.model.records import EULER, POSITION, VELOCITY
 from implicit_geom.model.solve_arrays import ASSESSED, PARTS, SOLVE, STEP, Solves, contact_dtype
 from implicit_geom.scene.options import SimulationOptions
@@ -44,7 +45,7 @@ class Runner:
             return none
         taken = int(engine.run(np.array([min(wanted, engine.chunk)], float), self.options.step)[0])
         wall_time = engine.wall_time / max(taken, 1)
-        self.why = words(engine.numbers[Numbers.LEFT, 0])
+        self.why = words(engine.scalars[ScalarSlot.EXIT_REASON, 0])
         if taken == 0:
             self._current = None
             return none
@@ -59,7 +60,7 @@ class Runner:
         last = State(float(ends[taken - 1]), *(getattr(solves, part)[-1].copy() for part in PARTS))
         return last, solves, steps
 
-    def left(self) -> None:
+    def invalidate(self) -> None:
         """The stepper takes a step itself: what the engine holds is out of date."""
         self._current = None
         self.solver.memory.history = None
@@ -85,15 +86,15 @@ class Runner:
 
     def _make(self, candidates: list[int], wanted: int) -> Engine:
         width = 2 * len(candidates) * 32 + len(self.model.bodies) * 20  # numbers a solve, roughly
-        parts = len(COMPOSITION) if self.options.name == "implicit-rattle-4" else 1
-        chunk = int(np.clip(MEMORY // (8 * width * parts), 16, min(max(wanted, 16), LONGEST)))
+        substeps = len(COMPOSITION) if self.options.name == "implicit-rattle-4" else 1
+        chunk = int(np.clip(MEMORY // (8 * width * substeps), 16, min(max(wanted, 16), LONGEST)))
         engine = Engine(self.model, 1, self.options, candidates, chunk)
         engine.load(0, self.solver)
         return engine
 
 
 def _solves(
-    model: Model, engine: Engine, rows: Rows, times: np.ndarray, step: int, options: SimulationOptions
+    model: Model, engine: Engine, rows: MarchOutput, times: np.ndarray, step: int, options: SimulationOptions
 ) -> Solves:
     """The rows of an engine as `Solves`; `times` are those at the starts of the steps."""
     per_step = engine.solves(0, len(times))
@@ -114,13 +115,13 @@ def _solves(
     return Solves(table, rows.x, rows.q, rows.v, rows.w, rows.half, contacts)
 
 
-def _contacts(model: Model, engine: Engine, rows: Rows) -> np.ndarray:
+def _contacts(model: Model, engine: Engine, rows: MarchOutput) -> np.ndarray:
     """Closed contacts, solve by solve, those of stage 1 first."""
     pairs = np.array(engine.order, int)
     if not engine.order:
         return np.zeros(0, contact_dtype(model.dim))
     bodies = np.sort([[model.pairs[c].first, model.pairs[c].second] for c in engine.order], axis=1)
-    at = engine.record_block.at
+    at = structs.record(model.dim).at
     stages = (POSITION, VELOCITY) if engine.rattle else (EULER,)
     parts = []
     for stage, records in zip(stages, rows.records, strict=True):
@@ -152,7 +153,7 @@ def _steps(
     steps["time"], steps["step"] = ends, options.step
     steps["iterations"] = np.add.reduceat(solves.table["iterations"], first)
     steps["residual"] = np.maximum.reduceat(solves.table["residual"], first)
-    refused = per_step > engine.parts
+    refused = per_step > engine.substeps
     steps["status"], steps["guard"] = "converged", np.where(refused, "composed", "none")
     steps["form"], steps["solves"] = np.where(refused, "rattle-4", FORMS[options.name]), per_step
     pairs = len(engine.model.pairs)
@@ -162,5 +163,5 @@ def _steps(
     for name in ASSESSED:
         steps[name] = np.nan
     steps["wall_time"] = wall_time
-    steps["reason"][refused] = WORDS[Left.GAIN]
+    steps["reason"][refused] = WORDS[ExitReason.GAIN]
     return steps

@@ -1,11 +1,11 @@
-"""Tables of whole numbers and addresses through which the compiled code finds everything."""
+"""Tables of integers and addresses through which compiled code finds its data and functions."""
 
 from __future__ import annotations
 
 from enum import IntEnum
 
 
-class Problem(IntEnum):
+class SystemSlot(IntEnum):
     """Slots of the table that describes a system of equations; addresses unless a comment says otherwise."""
 
     BODIES = 0  # number of moving bodies
@@ -33,7 +33,7 @@ class Problem(IntEnum):
     SWAPS = 22
 
 
-class Group(IntEnum):
+class GroupSlot(IntEnum):
     """Slots of the table of a group of contacts of one kind."""
 
     COUNT = 0
@@ -66,14 +66,14 @@ class Group(IntEnum):
     RECORD = 27
     N_RECORD = 28
     IMPULSE = 29  # place of P_n among the own unknowns
-    MODES = 30  # of the first part of a step
+    MODES = 30  # of the first substep
     SIGN = 31  # place of `sign` in CONSTANTS
-    ROWS_ALONE = 32  # function
+    ROWS_ONLY = 32  # function
     LAG = 33  # place of `lag` in PARAMETERS, or -1
     START_LAG = 34  # and in START
 
 
-class Table(IntEnum):
+class MarchSlot(IntEnum):
     """Slots of the main table; addresses unless a comment says otherwise."""
 
     BODIES = 0  # number of all bodies
@@ -84,7 +84,7 @@ class Table(IntEnum):
     SAVED = 5
     CONSTANTS = 6
     DERIVED = 7
-    STILL = 8  # derived quantities of stage 2
+    END_DERIVED = 8  # derived quantities of stage 2
     FREE = 9
     PRESSED = 10
     NU = 11  # velocities that move the bodies, (B, velocities)
@@ -101,36 +101,36 @@ class Table(IntEnum):
     ENERGIES = 22
     WORK = 23
     MODE = 24
-    NUMBERS = 25  # see Numbers
+    SCALARS = 25  # see ScalarSlot
     STEPS = 26  # steps to take
-    SOLVE_ROWS = 27  # out, a row a solve: states, velocities, records, see `_Emit.write`
+    SOLVE_ROWS = 27  # out, a row a solve: states, velocities, records, see `Substep.write`
     SOLVE_STRIDE = 28
     SCRATCH = 29
     RECORDS = 30  # 1 where the records of contacts are wanted
     HISTORY = 31  # the last solutions
-    WEIGHTS = 32  # of `prediction`
+    WEIGHTS = 32  # of `extrapolation`
     KINDS = 33  # of the unknowns
-    ALONE = 34  # table of a body that is alone
+    SINGLE = 34  # table of one body in one contact
     ROOM = 35  # number of rows that SOLVE_ROWS holds
     COMPOSED = 36  # out, a number a step: 1 where the guard had it composed
 
 
-class Alone(IntEnum):
-    """Slots of the table of one body in one contact: addresses of arrays, see `alone_functions`."""
+class SingleSlot(IntEnum):
+    """Slots of the table of one body in one contact: addresses of arrays, see `single.functions`."""
 
-    UNKNOWNS = 0  # of stage 1, then of stage 2: the present point, the next one, what is handed on
+    UNKNOWNS = 0  # of stage 1, then of stage 2: the present point, the next one, what is precomputed for it
     NEXT_UNKNOWNS = 1
-    HANDED = 2
+    PRECOMPUTED = 2
     UNKNOWNS_2 = 3
     NEXT_UNKNOWNS_2 = 4
-    HANDED_2 = 5
+    PRECOMPUTED_2 = 5
     MEASURES = 6
     FLAGS = 7
     SUMMARY = 8
     CONSTANTS = 9  # of the pair
     WARM = 10
     NEXT_WARM = 11
-    ALLOWED = 12
+    LAG_ALLOWED = 12
     RECORD = 13  # of lanes, which keep none
     MODE = 14
     FIRST = 15  # bodies (numbers, not addresses)
@@ -140,12 +140,12 @@ class Alone(IntEnum):
     UNSOLVED = 19  # lanes that Newton's method is to go on with
 
 
-class Numbers(IntEnum):
+class ScalarSlot(IntEnum):
     """Places of the numbers that change from solve to solve, one a lane."""
 
     H = 0  # of the solve
     STEP = 1  # of the whole step
-    LEFT = 2  # why the lane has left (`reasons.Left`); 0 where it has not
+    EXIT_REASON = 2  # why the lane has left (`ExitReason`); 0 where it has not
     TAKEN = 3  # steps taken
     WANTED = 4  # steps to take
     GUARD = 5
@@ -154,7 +154,7 @@ class Numbers(IntEnum):
     GAIN = 8
     ABOVE = 9
     STEADY = 10
-    TROUBLE = 11  # anything that makes the lane leave, as LEFT
+    PENDING_EXIT = 11  # anything that makes the lane leave, as LEFT
     ITERATIONS = 12
     RESIDUAL = 13
     ROUNDING = 14
@@ -163,4 +163,4 @@ class Numbers(IntEnum):
     REMAINDER = 17
     SPEED = 18
     KNOWN = 19  # how many of the solutions in HISTORY are of use
-    BACK = 20  # 1 where a contact that slid now slips the other way
+    REVERSED = 20  # 1 where a contact that slid now slips the other way

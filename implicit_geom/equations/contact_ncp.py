@@ -170,21 +170,14 @@ def _assemble(
     p_f = s["m_c"] * s["e"] * law.S if kind.components else ca.SX(0, 1)
     n, t, o = frame
     dim = kind.first.dim
-    along = {"t": t, "o": o}
-    force = p_n * n
-    moment = ca.SX.zeros(3 if dim == 3 else 1)
-    for i, name in enumerate(kind.components):
-        if name == "r":
-            moment += p_f[i] * n
-        else:
-            force += p_f[i] * along[name]
+    force, couple = impulse_and_couple(kind, p_n, p_f, frame)
     shares = []
     for sign, r, i in ((-1, points[0], 1), (1, points[1], 2)):
         if not kind.moves[i - 1]:
             continue
         w = s[f"weight{i}"]
         K = ca.reshape(w[1:], 3, 3) if dim == 3 else w[1:]
-        torque = sign * (cross(r, force) + moment)
+        torque = sign * (cross(r, force) + couple)
         shares += [-sign * w[0] * force, -(K @ torque)]
     seen = {
         "r1": points[0],
@@ -198,6 +191,19 @@ def _assemble(
         **report,
     }
     return Equations(s, ca.vertcat(own, law.rows / U, *shares), seen)
+
+
+def impulse_and_couple(kind: PairKind, p_n: ca.SX, p_f: ca.SX, frame: Frame) -> tuple[ca.SX, ca.SX]:
+    """On the second body, p_n n + p_t t + p_o o and p_r n: the columns W_n, W_t, W_o, W_r of [C07, eq. 1]."""
+    n, t, o = frame
+    along = {"t": t, "o": o}
+    force, couple = p_n * n, ca.SX.zeros(3 if kind.first.dim == 3 else 1)
+    for i, name in enumerate(kind.components):
+        if name == "r":
+            couple += p_f[i] * n
+        else:
+            force += p_f[i] * along[name]
+    return force, couple
 
 
 def _levers(

@@ -1,4 +1,4 @@
-"""Object files on disk: what this user wrote, whole, for the very name that is asked for.
+"""Object files on disk, by hash: only whole files that this user wrote are read.
 
 A file is `MAGIC`, the hash of its name and its contents, notes as JSON, machine code. The name is the hash of
 all that decides the code (sources, versions, processor), so that a file under another one's name is
@@ -26,7 +26,7 @@ from typing import Any
 
 import platformdirs
 
-from implicit_geom.machine import expiry as keeping
+from implicit_geom.machine import expiry
 from implicit_geom.machine.expiry import MAGIC, NEW, SUFFIX
 
 FOLDER = "IMPLICIT_GEOM_CACHE"  # environment variable: where to keep object files
@@ -51,7 +51,7 @@ def folder() -> Path | None:
     return found if found.is_absolute() else None
 
 
-def usable(*, make: bool = False) -> Path | None:
+def private_folder(*, make: bool = False) -> Path | None:
     """The folder, where it is there (or can be made) and is this user's alone; links are resolved."""
     wanted = folder()
     if wanted is None:
@@ -75,13 +75,13 @@ def usable(*, make: bool = False) -> Path | None:
 
 def read(digest: str) -> tuple[bytes, dict[str, Any]] | None:
     """Code and notes kept under a name; None where there is none, a damaged one, or not this user's own."""
-    kept = usable()
+    kept = private_folder()
     if kept is None:
         return None
     path = kept / f"{digest}{SUFFIX}"
     try:
         with open(path, "rb", opener=_opened) as file:
-            if not ours(os.fstat(file.fileno())):
+            if not owned_by_user(os.fstat(file.fileno())):
                 return None
             magic, head, rest = file.read().split(b"\n", 2)
         if magic != MAGIC or head != _head(digest, rest):
@@ -90,13 +90,13 @@ def read(digest: str) -> tuple[bytes, dict[str, Any]] | None:
         found = data, json.loads(notes)
     except (OSError, ValueError):
         return None
-    keeping.use(path)
+    expiry.mark_used(path)
     return found
 
 
 def write(digest: str, data: bytes, notes: dict[str, Any]) -> None:
     """Keep code; where nothing can be written, nothing is kept."""
-    kept = usable(make=True)
+    kept = private_folder(make=True)
     if kept is None:
         return
     rest = json.dumps(notes).encode() + b"\n" + data
@@ -112,10 +112,10 @@ def write(digest: str, data: bytes, notes: dict[str, Any]) -> None:
                 os.unlink(name)
     if kept not in _cleaned:
         _cleaned.add(kept)
-        keeping.clean(kept)
+        expiry.clean(kept)
 
 
-def ours(seen: os.stat_result) -> bool:
+def owned_by_user(seen: os.stat_result) -> bool:
     """Whether this is a file of this user that nobody else may write to (true where there are no users)."""
     if not hasattr(os, "geteuid"):
         return stat.S_ISREG(seen.st_mode)

@@ -1,20 +1,21 @@
-"""Dense linear equations, lane by lane, as compiled code."""
+"""Dense linear systems by Gaussian elimination with pivoting, lane by lane, written as LLVM code."""
 
 from __future__ import annotations
 
-from implicit_geom.machine.code import Array, Code, Module, Whole
+from implicit_geom.machine.code_values import Array, Integer
+from implicit_geom.machine.code_writer import CodeWriter, ModuleWriter
 
 
-def emit_elimination(m: Module) -> None:
+def emit_elimination(m: ModuleWriter) -> None:
     """Add `factor(N, A, pivots, swaps)` and `substitute(N, A, pivots, swaps, b)` to a module."""
     _emit_factor(m)
     _emit_substitute(m)
 
 
-def _emit_factor(m: Module) -> None:
+def _emit_factor(m: ModuleWriter) -> None:
     """A = P L U in place by Gaussian elimination, lane by lane; the diagonal holds reciprocals."""
     with m.function("factor", "inwn") as (c, (N, A, pivots, swaps)), c.loop(N) as k:
-        row = A.part(k * N)
+        row = A.offset(k * N)
         if m.lanes == 1:
             _pivot_one(c, N, A, k, pivots)
         else:
@@ -22,7 +23,7 @@ def _emit_factor(m: Module) -> None:
         inverse = c.number(1.0) / row[k]
         row[k] = inverse
         with c.loop(N, k + 1) as i:
-            other = A.part(i * N)
+            other = A.offset(i * N)
             f = other[k] * inverse
             other[k] = f
             needed = f.differs(0.0)
@@ -31,7 +32,7 @@ def _emit_factor(m: Module) -> None:
                 other[j] = needed.select(other[j] - f * row[j], other[j])
 
 
-def _pivot_one(c: Code, N: Whole, A: Array, k: Whole, pivots: Array) -> None:
+def _pivot_one(c: CodeWriter, N: Integer, A: Array, k: Integer, pivots: Array) -> None:
     """Bring the largest entry of column k to the diagonal."""
     best, at = c.variable(-1.0), c.counter(0)
     at.set(k)
@@ -43,14 +44,14 @@ def _pivot_one(c: Code, N: Whole, A: Array, k: Whole, pivots: Array) -> None:
     found = at.get()
     pivots[k] = found
     with c.when(found.differs(k)):
-        one, two = A.part(k * N), A.part(found * N)
+        one, two = A.offset(k * N), A.offset(found * N)
         with c.loop(N) as j:
             kept = one[j]
             one[j] = two[j]
             two[j] = kept
 
 
-def _pivot_lanes(c: Code, N: Whole, A: Array, k: Whole, pivots: Array, swaps: Array) -> None:
+def _pivot_lanes(c: CodeWriter, N: Integer, A: Array, k: Integer, pivots: Array, swaps: Array) -> None:
     """The same where lanes differ: rows change places one after another, each lane as it needs."""
     best, at = c.variable(-1.0), c.variable(0.0)
     place = c.variable(0.0)
@@ -61,7 +62,7 @@ def _pivot_lanes(c: Code, N: Whole, A: Array, k: Whole, pivots: Array, swaps: Ar
         at.set(larger.select(place.get(), at.get()))
         swaps[k * N + i] = 0.0
         place.set(place.get() + 1.0)
-    one, found = A.part(k * N), at.get()
+    one, found = A.offset(k * N), at.get()
     pivots[k] = 0
     place.set(0.0)
     with c.loop(N, k + 1) as i:
@@ -70,13 +71,13 @@ def _pivot_lanes(c: Code, N: Whole, A: Array, k: Whole, pivots: Array, swaps: Ar
         with c.when(swap.any()):
             pivots[k] = 1
             swaps[k * N + i] = swap.select(1.0, 0.0)
-            two = A.part(i * N)
+            two = A.offset(i * N)
             with c.loop(N) as j:
                 x, y = one[j], two[j]
                 one[j], two[j] = swap.select(y, x), swap.select(x, y)
 
 
-def _emit_substitute(m: Module) -> None:
+def _emit_substitute(m: ModuleWriter) -> None:
     """b becomes the solution of A x = b, with the factors of A."""
     with m.function("substitute", "inwnn") as (c, (N, A, pivots, swaps, b)):
         with c.loop(N) as k:
@@ -90,14 +91,14 @@ def _emit_substitute(m: Module) -> None:
                     x, y = b[k], b[i]
                     b[k], b[i] = swap.select(y, x), swap.select(x, y)
         with c.loop(N) as i:
-            _reduce(c, A.part(i * N), b, i, c.whole(0), i)
+            _reduce(c, A.offset(i * N), b, i, c.integer(0), i)
         with c.loop(N) as back:
-            k = c.whole(0) + N - 1 - back
-            _reduce(c, A.part(k * N), b, k, k + 1, N)
+            k = c.integer(0) + N - 1 - back
+            _reduce(c, A.offset(k * N), b, k, k + 1, N)
             b[k] = b[k] * A[k * N + k]
 
 
-def _reduce(c: Code, row: Array, b: Array, i: Whole, start: Whole, stop: Whole) -> None:
+def _reduce(c: CodeWriter, row: Array, b: Array, i: Integer, start: Integer, stop: Integer) -> None:
     """b_i -= sum of row_j b_j over start <= j < stop."""
     total = c.variable(0.0)
     total.set(b[i])

@@ -1,4 +1,6 @@
-"""How long compiled code stays on disk: every change of the package leaves files that nobody asks for again.
+"""Object files on disk that were not used for long, or are too many, are removed.
+
+Every change of the package leaves files that nobody asks for again.
 
 Files that were not used for UNUSED go, and beyond LARGEST bytes in all the ones unused longest. When a file
 was last used is its time of modification, kept to within a day. Only files that this package has written are
@@ -28,7 +30,7 @@ NAME = re.compile(rf"[0-9a-f]{{64}}{re.escape(SUFFIX)}")
 LEFT = re.compile(rf"{re.escape(NEW)}\w+")
 
 
-def use(path: Path) -> None:
+def mark_used(path: Path) -> None:
     """Note that a file is used now."""
     with suppress(OSError):
         if time.time() - path.stat().st_mtime > DAY / 2:

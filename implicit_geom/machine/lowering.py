@@ -1,4 +1,4 @@
-"""CasADi's SX functions as LLVM code.
+"""CasADi's SX functions translated to LLVM code, one instruction each.
 
 An SX function is a list of scalar instructions. Each becomes one LLVM instruction on numbers of the
 type that the caller chooses: `double`, or a vector of doubles, one lane a scene. The function
@@ -14,15 +14,14 @@ are multiplied by its reciprocal.
 
 from __future__ import annotations
 
-import platform
 from collections import Counter
 from collections.abc import Callable
-from functools import cache
 from typing import Any
 
 import casadi as ca
-import llvmlite.binding as llvm
 from llvmlite import ir
+
+from implicit_geom.machine.instructions import DOUBLE, POINTER, constant, declared, fused, intrinsic, number
 
 Emit = Callable[..., Any]
 Element = tuple[int, int]  # an input and a place in it
@@ -53,37 +52,6 @@ LIBRARY = {
     ca.OP_TANH: "tanh",
 }
 COMPARISONS = {ca.OP_LT: "<", ca.OP_LE: "<=", ca.OP_EQ: "==", ca.OP_NE: "!="}
-DOUBLE = ir.DoubleType()
-POINTER = ir.PointerType()
-
-
-@cache
-def can_fuse() -> bool:
-    """Whether the processor has a fused multiply-add."""
-    return platform.machine() in ("aarch64", "arm64") or bool(llvm.get_host_cpu_features().get("fma", False))
-
-
-def number(lanes: int) -> ir.Type:
-    """The type of a number: one lane a scene."""
-    return DOUBLE if lanes == 1 else ir.VectorType(DOUBLE, lanes)
-
-
-def constant(value: float, lanes: int) -> ir.Constant:
-    return ir.Constant(number(lanes), value if lanes == 1 else [value] * lanes)
-
-
-def intrinsic(module: ir.Module, name: str, lanes: int, arguments: int) -> ir.Function:
-    """llvm.name for the number type."""
-    kind = number(lanes)
-    suffix = "f64" if lanes == 1 else f"v{lanes}f64"
-    return _declared(module, f"llvm.{name}.{suffix}", ir.FunctionType(kind, [kind] * arguments))
-
-
-def fused(b: ir.IRBuilder, lanes: int, x: Any, y: Any, z: Any) -> Any:
-    """x y + z, rounded once where the processor can."""
-    if can_fuse():
-        return b.call(intrinsic(b.module, "fma", lanes, 3), [x, y, z])
-    return b.fadd(b.fmul(x, y), z)
 
 
 def divisors(function: ca.Function) -> set[Element]:
@@ -303,7 +271,7 @@ class _Lowering:
     def _library(self, name: str, values: list[Any]) -> Any:
         """A function of the C library, lane by lane."""
         b = self.b
-        called = _declared(b.module, name, ir.FunctionType(DOUBLE, [DOUBLE] * len(values)))
+        called = declared(b.module, name, ir.FunctionType(DOUBLE, [DOUBLE] * len(values)))
         if self.lanes == 1:
             return b.call(called, values)
         out = ir.Constant(self.T, ir.Undefined)
@@ -311,9 +279,3 @@ class _Lowering:
             index = ir.Constant(ir.IntType(32), lane)
             out = b.insert_element(out, b.call(called, [b.extract_element(v, index) for v in values]), index)
         return out
-
-
-def _declared(module: ir.Module, name: str, kind: ir.FunctionType) -> ir.Function:
-    if name in module.globals:
-        return module.globals[name]
-    return ir.Function(module, kind, name)

@@ -1,7 +1,7 @@
-"""Compiled code, loaded from disk (`disk`) or made.
+"""Compiled code by name: loaded from disk (`disk`), or compiled and kept.
 
-An object file is found by the hash of what it was made from: a name, the sources of this package, the
-versions of CasADi and LLVM, and the processor.
+An object file is found by the hash of what it was made from: a name, the sources of the modules that emit
+the code, the versions of CasADi and LLVM, and the processor.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import ctypes
 import hashlib
 from collections.abc import Callable
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import casadi as ca
@@ -19,16 +18,21 @@ import llvmlite.binding as llvm
 from llvmlite import ir
 
 from implicit_geom.machine import disk
-from implicit_geom.machine.disk import FOLDER as FOLDER
-from implicit_geom.machine.disk import folder as folder
+from implicit_geom.machine.sources import Names, hash_of_sources
 from implicit_geom.process.building import Kept
 from implicit_geom.process.threads import BUILDING
 
 LEVEL = 2  # of optimisation
 MOST = 96  # codes that a process keeps: about 1.3 MB each
+LOWERING = (  # what decides the code of a given CasADi function
+    "implicit_geom.machine",
+    "implicit_geom.process.building",
+    "implicit_geom.process.threads",
+)
+Make = Callable[[], tuple[ir.Module, dict[str, Any]]]
 
 
-class Code:
+class LoadedCode:
     """Loaded machine code: addresses of functions by name, and what was kept with them.
 
     (LLVM has a lock of its own: all calls of it are made while nobody may fork.)
@@ -63,23 +67,26 @@ class Code:
         return found
 
 
-def load(name: str, make: Callable[[], tuple[ir.Module, dict[str, Any]]]) -> Code:
-    """The code called `name`, from this process, from disk, or made and kept; from any thread."""
-    return _LOADED.get(name, lambda: _load(name, make))
+def load(name: str, make: Make, sources: Names = LOWERING) -> LoadedCode:
+    """The code called `name`, from this process, from disk, or made and kept; from any thread.
+
+    `sources`: the modules that decide what `make` emits.
+    """
+    return _LOADED.get(name, lambda: _load(name, make, sources))
 
 
-_LOADED: Kept[Code] = Kept(MOST)
+_LOADED: Kept[LoadedCode] = Kept(MOST)
 
 
-def _load(name: str, make: Callable[[], tuple[ir.Module, dict[str, Any]]]) -> Code:
-    digest = _digest(name)
+def _load(name: str, make: Make, sources: Names) -> LoadedCode:
+    digest = _digest(name, sources)
     found = disk.read(digest)
     if found is not None:
-        return Code(*found)
+        return LoadedCode(*found)
     module, notes = make()
     data = _compile(module)
     disk.write(digest, data, notes)
-    return Code(data, notes)
+    return LoadedCode(data, notes)
 
 
 def _compile(module: ir.Module) -> bytes:
@@ -108,21 +115,11 @@ def _machine() -> llvm.TargetMachine:
 
 
 @cache
-def _made_from() -> str:
-    """The sources of this package and the versions of everything else that decides the code."""
-    import implicit_geom
-    from implicit_geom import shapes
-
-    digest = hashlib.sha256()
-    for package in (implicit_geom, shapes):
-        root = Path(str(package.__file__)).parent
-        for path in sorted(root.rglob("*.py")):
-            digest.update(path.relative_to(root).as_posix().encode())
-            digest.update(path.read_bytes())
+def _made_from(sources: Names) -> str:
+    """All that decides the code beside its name: sources, versions, processor."""
     versions = (ca.__version__, llvmlite.__version__, llvm.llvm_version_info, _processor(), LEVEL)
-    digest.update(repr(versions).encode())
-    return digest.hexdigest()
+    return f"{hash_of_sources(sources)}\n{versions!r}"
 
 
-def _digest(name: str) -> str:
-    return hashlib.sha256(f"{name}\n{_made_from()}".encode()).hexdigest()
+def _digest(name: str, sources: Names) -> str:
+    return hashlib.sha256(f"{name}\n{_made_from(sources)}".encode()).hexdigest()

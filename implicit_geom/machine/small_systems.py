@@ -1,4 +1,4 @@
-"""Small linear equations as SX, in straight code."""
+"""Small dense linear systems as SX, without loops: cofactors, or elimination with pivoting."""
 
 from __future__ import annotations
 

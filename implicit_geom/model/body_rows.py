@@ -8,7 +8,7 @@ import numpy as np
 
 from implicit_geom.equations.momentum import momentum_rows
 from implicit_geom.equations.unknowns import flat
-from implicit_geom.machine.columns import Mapped
+from implicit_geom.machine.vectorized import VectorizedFunction
 from implicit_geom.model.model import Model, State
 from implicit_geom.rotation import tangent_inverse
 
@@ -49,7 +49,7 @@ class BodyRows:
         self.n = model.moving.size
         self.size = self.n * (model.dim + model.spins)
         self.parameters = np.zeros((self.n, sum(s.stop - s.start for s in self.at.values())))
-        self._rows = Mapped(function, self.n)
+        self._rows = VectorizedFunction(function, self.n)
 
     def linearise(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Rows and entries of the Jacobian's blocks, body by body."""

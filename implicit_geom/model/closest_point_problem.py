@@ -11,7 +11,7 @@ import numpy as np
 from implicit_geom.equations.closest_point import is_halfspace, sign_mask
 from implicit_geom.equations.thresholds import POINT_SHIFT
 from implicit_geom.equations.unknowns import PairKind, Symbols, closest_point, flat
-from implicit_geom.machine.columns import Single
+from implicit_geom.machine.vectorized import ThreadSafeFunction
 from implicit_geom.process.building import Kept
 from implicit_geom.process.lazy import cached_property
 from implicit_geom.process.threads import BUILDING
@@ -248,7 +248,7 @@ class GeometryKernel:
         self._exact = self._function(smooth=False)
         c = closest_point(self.kind, s, smooth=False)
         seen = ca.densify(ca.vertcat(c.d, c.r1, c.r2, c.n))
-        self.report = Single(ca.Function("report", [self._unknowns, s.parameters], [seen]))
+        self.report = ThreadSafeFunction(ca.Function("report", [self._unknowns, s.parameters], [seen]))
         self.signs = (sign_mask(first) if not is_halfspace(first) else np.zeros(0), sign_mask(second))
 
     @property
@@ -256,17 +256,17 @@ class GeometryKernel:
         return self.symbols.u[: self.kind.layout.geometry]
 
     @cached_property
-    def _smooth(self) -> Single:
+    def _smooth(self) -> ThreadSafeFunction:
         """The smoothed functions, built only when a search needs the path."""
         with BUILDING:
             return self._function(smooth=True)
 
-    def _function(self, smooth: bool) -> Single:
+    def _function(self, smooth: bool) -> ThreadSafeFunction:
         z = self._unknowns
         rows = ca.densify(closest_point(self.kind, self.symbols, smooth).rows)
         # the transpose, because NumPy reads CasADi's columns as rows
         jacobian = ca.densify(ca.jacobian(rows, z).T)
-        return Single(ca.Function("geometry", [z, self.symbols.parameters], [rows, jacobian]))
+        return ThreadSafeFunction(ca.Function("geometry", [z, self.symbols.parameters], [rows, jacobian]))
 
     def call(self, z: np.ndarray, p: np.ndarray, smooth: bool) -> tuple[np.ndarray, np.ndarray]:
         F, J = (self._smooth if smooth else self._exact)(z, p)
@@ -274,7 +274,7 @@ class GeometryKernel:
 
 
 _KERNELS: Kept[GeometryKernel] = Kept(KINDS)
-_GRADIENTS: Kept[Single] = Kept(KINDS)
+_GRADIENTS: Kept[ThreadSafeFunction] = Kept(KINDS)
 
 
 def geometry_kernel(first: Shape, second: Shape) -> GeometryKernel:
@@ -287,9 +287,9 @@ def shape_key(shape: Shape) -> Hashable:
     return (shape.dim, shape.structure, shape.values.size)
 
 
-def _gradients(shape: Shape) -> Single:
+def _gradients(shape: Shape) -> ThreadSafeFunction:
     """(point, theta) -> gradients by multiplier, slack of each outward normal, its multipliers (`basis`)."""
-    return _GRADIENTS.get(shape_key(shape), lambda: Single(_gradient_function(shape)))
+    return _GRADIENTS.get(shape_key(shape), lambda: ThreadSafeFunction(_gradient_function(shape)))
 
 
 def _gradient_function(shape: Shape) -> ca.Function:

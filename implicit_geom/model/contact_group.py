@@ -11,7 +11,7 @@ from implicit_geom.equations.contact_functions import PairKernel
 from implicit_geom.equations.contact_patch import patch_projector
 from implicit_geom.equations.tangent import references
 from implicit_geom.equations.unknowns import flat
-from implicit_geom.machine.columns import Mapped
+from implicit_geom.machine.vectorized import VectorizedFunction
 from implicit_geom.model.body_rows import BodyRows
 from implicit_geom.model.model import Model, State
 from implicit_geom.model.pairs import Sort
@@ -56,19 +56,19 @@ class ContactGroup:
         self.first, self.second = model.pairs.sides(numbers)  # bodies
         self.pieces = model.pairs.pieces(numbers)
         self.parameters = np.zeros((self.n, kernel.symbols.parameters.numel()))
-        self.rows = Mapped(kernel.exact[0], self.n)
-        self.linear = Mapped(kernel.exact[1], self.n)
-        self.report = Mapped(kernel.report, self.n)
-        self._smooth: tuple[Mapped, Mapped] | None = None
-        self._curvature: Mapped | None = None
+        self.rows = VectorizedFunction(kernel.exact[0], self.n)
+        self.linear = VectorizedFunction(kernel.exact[1], self.n)
+        self.report = VectorizedFunction(kernel.report, self.n)
+        self._smooth: tuple[VectorizedFunction, VectorizedFunction] | None = None
+        self._curvature: VectorizedFunction | None = None
         self._set_constants()
 
     @property
-    def smooth(self) -> tuple[Mapped, Mapped]:
+    def smooth(self) -> tuple[VectorizedFunction, VectorizedFunction]:
         """Rows and rows with Jacobian of the smoothed equations, made when a step first needs them."""
         if self._smooth is None:
             rows, linear = self.kernel.smooth
-            self._smooth = Mapped(rows, self.n), Mapped(linear, self.n)
+            self._smooth = VectorizedFunction(rows, self.n), VectorizedFunction(linear, self.n)
         return self._smooth
 
     def set(self, name: str, value: Any) -> None:
@@ -159,7 +159,7 @@ class ContactGroup:
         if not self.kernel.kind.patches:
             return np.zeros((self.n, dim, dim))
         if self._curvature is None:
-            self._curvature = Mapped(self.kernel.curvature, self.n)
+            self._curvature = VectorizedFunction(self.kernel.curvature, self.n)
         form = self._curvature(unknowns, self.parameters)[0].reshape(self.n, dim, dim)
         return patch_projector(form, points.n, self.get("L")[:, 0])
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from enum import IntEnum
 
 
-class Left(IntEnum):
+class ExitReason(IntEnum):
     """Why a lane leaves the compiled march; where there are several reasons the largest number counts."""
 
     STOPPED = 1  # it had nothing to do
@@ -25,22 +25,22 @@ class Left(IntEnum):
 
 
 WORDS = {
-    Left.MODE: "contact changes mode",
-    Left.GAIN: "gain of energy",
-    Left.REACH: "new pair within reach",
-    Left.CROSSING: "bodies may cross",
-    Left.JUMP: "contact jumps along a face",
-    Left.TANGENT: "tangent along the normal",
-    Left.INWARD: "normal points inwards",
-    Left.IMPACT: "impact with restitution",
-    Left.TURN: "body turns too far",
-    Left.NEWTON: "Newton did not converge",
+    ExitReason.MODE: "contact changes mode",
+    ExitReason.GAIN: "gain of energy",
+    ExitReason.REACH: "new pair within reach",
+    ExitReason.CROSSING: "bodies may cross",
+    ExitReason.JUMP: "contact jumps along a face",
+    ExitReason.TANGENT: "tangent along the normal",
+    ExitReason.INWARD: "normal points inwards",
+    ExitReason.IMPACT: "impact with restitution",
+    ExitReason.TURN: "body turns too far",
+    ExitReason.NEWTON: "Newton did not converge",
 }
 DIVIDED = {  # how the reasons of the steppers begin
-    "Newton's method found no": WORDS[Left.NEWTON],
-    "the step gains": WORDS[Left.GAIN],
-    "a body turns too far": WORDS[Left.TURN],
-    "another pair comes into reach": WORDS[Left.REACH],
+    "Newton's method found no": WORDS[ExitReason.NEWTON],
+    "the step gains": WORDS[ExitReason.GAIN],
+    "a body turns too far": WORDS[ExitReason.TURN],
+    "another pair comes into reach": WORDS[ExitReason.REACH],
     "tunnelling": "tunnelling",
     "the set of": "contacts did not settle",
 }
@@ -50,7 +50,7 @@ SHORTER = "shorter last step"
 
 def words(code: float) -> str:
     """The reason that the compiled march gives."""
-    return WORDS.get(Left(int(code)), "") if code else ""
+    return WORDS.get(ExitReason(int(code)), "") if code else ""
 
 
 def divided(reason: str) -> str:

@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from implicit_geom.compiled.suited import unsuited
+from implicit_geom.compiled.eligibility import why_not_compiled
 from implicit_geom.interface.errors import SceneError
 from implicit_geom.interface.progress import Progress, reporting
 from implicit_geom.interface.words import shown
@@ -155,7 +155,7 @@ class March(Generic[R]):
         left = self.unsuited
         if self.runner is not None:
             left = self.runner.why if h == self.options.step else SHORTER
-            self.runner.left()
+            self.runner.invalidate()
         started = clock.perf_counter()
         attempt = self.solver.step(self.state, h)
         wall_time = clock.perf_counter() - started
@@ -220,7 +220,7 @@ def _earlier(resume: RecordedRun, scene: Scene, options: SimulationOptions) -> S
 
 def _runner(model: Model, solver: AnyStepper, options: SimulationOptions) -> tuple[Any, str]:
     """The compiled march, where it can be had and suits the scene; otherwise why there is none."""
-    reason = unsuited(model, options)
+    reason = why_not_compiled(model, options)
     if not reason and not available():
         reason = "not compiled: switched off, or llvmlite is missing"
     if reason:

@@ -9,7 +9,7 @@ import numpy as np
 from llvmlite import ir
 
 from implicit_geom.machine.lowering import lower
-from implicit_geom.machine.object_cache import Code, _compile
+from implicit_geom.machine.object_cache import LoadedCode, _compile
 
 ALIGNMENT = 64
 
@@ -26,17 +26,17 @@ def lanes_of(values: Any, lanes: int) -> np.ndarray:
     return out
 
 
-def compiled(module: ir.Module) -> Code:
-    return Code(_compile(module), {})
+def compiled(module: ir.Module) -> LoadedCode:
+    return LoadedCode(_compile(module), {})
 
 
-def call(code: Code, name: str, *arguments: np.ndarray | int) -> int:
+def call(code: LoadedCode, name: str, *arguments: np.ndarray | int) -> int:
     """Call a function; arrays are passed by address."""
     values = [a.ctypes.data if isinstance(a, np.ndarray) else a for a in arguments]
     return code.function(name, len(values))(*values)
 
 
-def lowered(functions: dict[str, ca.Function], lanes: int) -> Code:
+def lowered(functions: dict[str, ca.Function], lanes: int) -> LoadedCode:
     module = ir.Module("test")
     for name, f in functions.items():
         lower(module, name, f, lanes)

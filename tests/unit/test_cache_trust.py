@@ -13,8 +13,7 @@ from types import SimpleNamespace
 import pytest
 from test_object_cache import NAME, Maker, load_anew, works
 
-from implicit_geom.machine import disk
-from implicit_geom.machine import object_cache as objects
+from implicit_geom.machine import disk, object_cache
 from implicit_geom.process.building import Kept
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "geteuid"), reason="no users here")
@@ -25,9 +24,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A cache that holds the code of one name, with no warning given yet."""
     path = tmp_path / "above" / "cache"
     monkeypatch.setenv(disk.FOLDER, str(path))
-    monkeypatch.setattr(objects, "_LOADED", Kept(8))
+    monkeypatch.setattr(object_cache, "_LOADED", Kept(8))
     monkeypatch.setattr(disk, "_told", set())
-    objects.load(NAME, Maker())
+    object_cache.load(NAME, Maker())
     return path
 
 
@@ -148,13 +147,13 @@ def test_a_file_that_another_may_have_written(
 def test_a_file_under_the_name_of_another(folder: Path) -> None:
     """Whole and this user's own, but of other code: refused, made again and replaced."""
     whole = file_of(folder).read_bytes()
-    objects.load("another name", Maker())
+    object_cache.load("another name", Maker())
     other = next(path for path in folder.glob("*.o") if path.read_bytes() != whole)
     other.write_bytes(whole)
     assert disk.read(other.stem) is None
     make = Maker()
-    objects._LOADED = Kept(8)
-    assert works(objects.load("another name", make))
+    object_cache._LOADED = Kept(8)
+    assert works(object_cache.load("another name", make))
     assert make.count == 1
 
 

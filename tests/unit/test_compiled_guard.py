@@ -32,7 +32,7 @@ def flat_one() -> Scene:
 
 CASES: dict[str, tuple[Build, float]] = {
     "alone": (rolling, 0.1),
-    "alone, in the plane": (flat_one, 0.05),
+    "one contact, in the plane": (flat_one, 0.05),
     "any scene": (blunt, 0.05),
 }
 

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from machine_code import call, compiled, lanes_of
 
-from implicit_geom.machine.code import Module
+from implicit_geom.machine.code_writer import ModuleWriter
 
 
 def written(lanes: int, arguments: str, write: Callable[[Any, list[Any]], None]) -> Callable[..., int]:
     """A function in the small language, compiled."""
-    m = Module("test", lanes)
+    m = ModuleWriter("test", lanes)
     with m.function("f", arguments, public=True) as (c, given):
         write(c, given)
     code = compiled(m.ir)
@@ -41,8 +41,8 @@ def test_nested_loops_count_as_pythons_do(lanes: int) -> None:
         np.testing.assert_allclose(out[0], wanted, rtol=1e-14, atol=1e-14)
 
 
-def test_leave_ends_the_innermost_loop_only() -> None:
-    """`leave` before, in and after an inner loop; the outer loop goes on, or ends, as it is told."""
+def test_break_ends_the_innermost_loop_only() -> None:
+    """`break_if` before, in and after an inner loop; the outer loop goes on, or ends, as it is told."""
 
     def write(c: Any, given: list[Any]) -> None:
         n, out = given
@@ -50,9 +50,9 @@ def test_leave_ends_the_innermost_loop_only() -> None:
         with c.loop(n) as i:
             outer.set(outer.get() + 1)
             with c.loop(n) as j:
-                c.leave(j > i)
+                c.break_if(j > i)
                 inner.set(inner.get() + 1)
-            c.leave(i.equals(3))
+            c.break_if(i.equals(3))
             after.set(after.get() + 1)
         for k, counter in enumerate((inner, outer, after)):
             out[k] = counter.get()
@@ -71,7 +71,7 @@ def test_when_is_taken_where_any_lane_wants_it() -> None:
         with c.when(big.any()):
             a[1] = big.select(a[0], -1.0)
             with c.when((a[0] > 100.0).any()):
-                c.finish(7)
+                c.ret(7)
         a[2] = (big & ~(a[0] > 2.0) | (a[0] < -1.0)).select(1.0, 0.0)
 
     f = written(4, "n", write)

@@ -7,20 +7,20 @@ import numpy as np
 import pytest
 from machine_code import call, compiled, lanes_of, lowered
 
-from implicit_geom.compiled.solver import emit_solver
-from implicit_geom.compiled.tables import Problem
-from implicit_geom.machine.code import Module
-from implicit_geom.machine.object_cache import Code
+from implicit_geom.compiled.loops.newton import emit_newton
+from implicit_geom.compiled.tables import SystemSlot
+from implicit_geom.machine.code_writer import ModuleWriter
+from implicit_geom.machine.object_cache import LoadedCode
 from implicit_geom.solvers import newton
 
 SIZES = (1, 2, 5, 14, 31)
 
 
 @pytest.fixture(scope="module", params=[1, 8])
-def solver(request: pytest.FixtureRequest) -> tuple[int, Code]:
+def solver(request: pytest.FixtureRequest) -> tuple[int, LoadedCode]:
     """`factor` and `substitute`, and Newton's method for three unknowns."""
-    m = Module("test", request.param)
-    emit_solver(m, 3, 2, newton.NewtonOptions())
+    m = ModuleWriter("test", request.param)
+    emit_newton(m, 3, 2, newton.NewtonOptions())
     with m.function("solve", "inwnn", public=True) as (c, (n, a, pivots, swaps, b)):
         c.call("factor", n, a, pivots, swaps)
         c.call("substitute", n, a, pivots, swaps, b)
@@ -54,7 +54,9 @@ def matrices(kind: str, n: int, count: int) -> np.ndarray:
     "kind", ["random", "badly scaled", "scaled columns", "permuted", "small diagonal", "saddle"]
 )
 @pytest.mark.parametrize("n", SIZES)
-def test_linear_systems_are_solved_as_numpy_solves_them(kind: str, n: int, solver: tuple[int, Code]) -> None:
+def test_linear_systems_are_solved_as_numpy_solves_them(
+    kind: str, n: int, solver: tuple[int, LoadedCode]
+) -> None:
     """The residual is as small as that of numpy.linalg.solve, with another matrix in every lane."""
     lanes, code = solver
     A, b = matrices(kind, n, lanes), np.random.default_rng(n + 1).normal(size=(n, lanes))
@@ -76,7 +78,7 @@ def test_linear_systems_are_solved_as_numpy_solves_them(kind: str, n: int, solve
         assert np.max(np.abs(A[:, :, k] @ x[:, k] - b[:, k]) / scale) < allowed
 
 
-def test_a_singular_matrix_gives_no_number(solver: tuple[int, Code]) -> None:
+def test_a_singular_matrix_gives_no_number(solver: tuple[int, LoadedCode]) -> None:
     """A singular lane ends in infinities or NaN, its neighbours are solved."""
     lanes, code = solver
     A, b = matrices("random", 4, lanes), np.ones((4, lanes))
@@ -115,37 +117,38 @@ def equations(name: str) -> ca.Function:
 
 
 def run_newton(
-    name: str, solver: tuple[int, Code], start: np.ndarray, p: np.ndarray
+    name: str, solver: tuple[int, LoadedCode], start: np.ndarray, p: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """z and the report of `newton` for one body of three unknowns, in all lanes."""
-    lanes, code = solver
+    (lanes, code), slots = solver, SystemSlot
     f = equations(name)
     rows = ca.Function("rows", f.sx_in(), f.call(f.sx_in())[:1])
     functions = lowered({"both": f, "rows": rows}, lanes)
     zeros = {
         slot: lanes_of(np.zeros((size, lanes)), lanes)
-        for slot, size in (
-            (Problem.F, 3), (Problem.J, 9), (Problem.DZ, 3), (Problem.TRIAL, 3), (Problem.SHIFT, 3),
-            (Problem.INPUTS, 3), (Problem.ROWS, 3), (Problem.ENTRIES, 9), (Problem.REPORT, 3),
-            (Problem.SWAPS, 9),
+        for slot, size in zip(
+            (slots.F, slots.J, slots.DZ, slots.TRIAL, slots.SHIFT)
+            + (slots.INPUTS, slots.ROWS, slots.ENTRIES, slots.REPORT, slots.SWAPS),
+            (3, 9, 3, 3, 3, 3, 3, 9, 3, 9),
+            strict=True,
         )
-    }  # fmt: skip
-    arrays = zeros | {
-        Problem.Z: lanes_of(start, lanes),
-        Problem.MOMENTUM_PARAMETERS: lanes_of(p, lanes),
-        Problem.TOLERANCE: lanes_of(np.full((3, lanes), TOLERANCE), lanes),
-        Problem.H: lanes_of(np.full((1, lanes), 1e-6), lanes),
-        Problem.PIVOTS: np.zeros(3, np.int64),
-        Problem.GROUP_TABLES: np.zeros(1, np.int64),
     }
-    table = np.zeros(len(Problem), np.int64)
+    arrays = zeros | {
+        SystemSlot.Z: lanes_of(start, lanes),
+        SystemSlot.MOMENTUM_PARAMETERS: lanes_of(p, lanes),
+        SystemSlot.TOLERANCE: lanes_of(np.full((3, lanes), TOLERANCE), lanes),
+        SystemSlot.H: lanes_of(np.full((1, lanes), 1e-6), lanes),
+        SystemSlot.PIVOTS: np.zeros(3, np.int64),
+        SystemSlot.GROUP_TABLES: np.zeros(1, np.int64),
+    }
+    table = np.zeros(len(SystemSlot), np.int64)
     for slot, array in arrays.items():
         table[slot] = array.ctypes.data
-    table[Problem.BODIES], table[Problem.SIZE], table[Problem.MOMENTUM_STRIDE] = 1, 3, 3
-    table[Problem.MOMENTUM] = functions.address("both")
-    table[Problem.MOMENTUM_ROWS] = functions.address("rows")
+    table[SystemSlot.BODIES], table[SystemSlot.SIZE], table[SystemSlot.MOMENTUM_STRIDE] = 1, 3, 3
+    table[SystemSlot.MOMENTUM] = functions.address("both")
+    table[SystemSlot.MOMENTUM_ROWS] = functions.address("rows")
     call(code, "run", table)
-    return arrays[Problem.Z], arrays[Problem.REPORT]
+    return arrays[SystemSlot.Z], arrays[SystemSlot.REPORT]
 
 
 class Plain:
@@ -173,7 +176,7 @@ class Plain:
 
 
 @pytest.mark.parametrize("name", ["cubic", "root", "kink"])
-def test_newton_finds_what_newton_solve_finds(name: str, solver: tuple[int, Code]) -> None:
+def test_newton_finds_what_newton_solve_finds(name: str, solver: tuple[int, LoadedCode]) -> None:
     """Other equations in every lane: the same solutions as `newton.solve`, reported as such."""
     lanes = solver[0]
     rng = np.random.default_rng(8)
@@ -187,7 +190,7 @@ def test_newton_finds_what_newton_solve_finds(name: str, solver: tuple[int, Code
         assert abs(report[2, k]) <= 1e-9 * (1 + np.abs(p[:, k]).max())
 
 
-def test_newton_reports_what_has_no_solution(solver: tuple[int, Code]) -> None:
+def test_newton_reports_what_has_no_solution(solver: tuple[int, LoadedCode]) -> None:
     """z^2 = p < 0 in one lane: it is reported, and its neighbours are solved as they are alone."""
     lanes = solver[0]
     p, start = np.full((3, lanes), 2.0), np.full((3, lanes), 1.0)
@@ -198,7 +201,7 @@ def test_newton_reports_what_has_no_solution(solver: tuple[int, Code]) -> None:
     np.testing.assert_allclose(z[:, 1:], np.sqrt(2.0), rtol=1e-15)
 
 
-def test_newton_gives_up_where_newton_solve_does(solver: tuple[int, Code]) -> None:
+def test_newton_gives_up_where_newton_solve_does(solver: tuple[int, LoadedCode]) -> None:
     """A step to where the rows are far larger ends the iteration, though full steps would lead back."""
     lanes = solver[0]
     p, start = np.full((3, lanes), 2.0), np.full((3, lanes), 1.0)
@@ -224,7 +227,7 @@ def test_newton_gives_up_where_newton_solve_does(solver: tuple[int, Code]) -> No
     ],
 )
 def test_nan_is_never_reported_as_converged(
-    name: str, start: float, p: float, solver: tuple[int, Code]
+    name: str, start: float, p: float, solver: tuple[int, LoadedCode]
 ) -> None:
     """One row of one lane spoils that lane and no other."""
     lanes = solver[0]

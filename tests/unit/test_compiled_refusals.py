@@ -12,9 +12,9 @@ import pytest
 from compiled_scenes import EULER, RATTLE, RATTLE_4, Build, egg, on_ground
 
 from implicit_geom import Scene, Trajectory, shapes, simulate
-from implicit_geom.compiled import blocks, runner
+from implicit_geom.compiled import runner, structs
 from implicit_geom.compiled.engine import Engine
-from implicit_geom.compiled.pair_functions import PairFunctions
+from implicit_geom.compiled.functions.pair import PairFunctions
 from implicit_geom.experiments.benchmarks.agreement import BOUND, compared
 from implicit_geom.geometry.distance import closest
 from implicit_geom.machine.availability import SWITCH, available
@@ -171,7 +171,7 @@ def prepared(build: Build, stepper: str, steps: int) -> tuple[runner.Runner, Any
         if len(taken):
             state = after
             continue
-        march.left()
+        march.invalidate()
         state = solver.step(state, h).solves[-1].end
         solver.memory.widen(state, h)
     return march, state
@@ -208,7 +208,7 @@ def test_a_bad_start_leads_to_the_same_solution_or_to_none(build: Build, spoiled
     for seed in range(40):
         rng = np.random.default_rng(seed)
         restore(solver, memory)
-        march.left()
+        march.invalidate()
         for c, w in list(solver.memory.warm.items()):
             u, size = w.unknowns, w.unknowns.size
             if spoiled == "warm":
@@ -242,7 +242,7 @@ def test_a_spoiled_state_is_not_stepped(stepper: str, part: str, value: float) -
     spoiled = getattr(state, part).copy()
     spoiled[1, 0] = value
     state = replace(state, **{part: spoiled})
-    march.left()
+    march.invalidate()
     assert len(march.run(state, 5, 15, state.time + 0.01 * np.arange(1, 6))[2]) == 0
 
 
@@ -277,7 +277,7 @@ def test_a_motion_that_crosses_is_always_looked_at() -> None:
     solver = make_stepper(model, SimulationOptions(1.0, 0.01))
     functions = PairFunctions(model.pairs[0].kernel)
     c, info = functions.constants.symbol("c"), functions.start.symbol("start")
-    bodies = [blocks.constants(3).symbol(f"k{i}") for i in (1, 2)]
+    bodies = [structs.constants(3).symbol(f"k{i}") for i in (1, 2)]
     gap, n, closed, nu = ca.SX.sym("gap"), ca.SX.sym("n", 3), ca.SX.sym("closed"), ca.SX.sym("nu", 6)
     flag = functions._may_cross(gap, n, info, closed > 0, [ca.SX.zeros(6), nu], bodies, c, ca.SX(1.0))
     may_cross = ca.Function(
@@ -285,7 +285,7 @@ def test_a_motion_that_crosses_is_always_looked_at() -> None:
     )
     engine = Engine(model, 1, SimulationOptions(1.0, 1.0), [0], 1)
     engine.load(0, solver)
-    constants, pair = engine.constants[:, :, 0], engine.groups[0].constants[0, :, 0]
+    constants, pair = engine.bodies.constants[:, :, 0], engine.groups[0].constants[0, :, 0]
     rng = np.random.default_rng(4)
     crossed = ruled_out = 0
     for _ in range(100):

@@ -210,7 +210,7 @@ def bouncing() -> Scene:
 def own_steps(run: Callable[[], Trajectory]) -> tuple[Trajectory, list[int]]:
     """A run, and the numbers of the steps that its stepper took itself."""
     found: list[int] = []
-    left = runner.Runner.left
+    left = runner.Runner.invalidate
     with pytest.MonkeyPatch.context() as m:
         from implicit_geom.run.march import March
 
@@ -222,7 +222,7 @@ def own_steps(run: Callable[[], Trajectory]) -> tuple[Trajectory, list[int]]:
 
         m.setattr(March, "_step", counted)
         out = run()
-    assert runner.Runner.left is left
+    assert runner.Runner.invalidate is left
     return out, found
 
 

@@ -13,7 +13,7 @@ from machine_code import call, compiled, lanes_of, lowered
 
 from implicit_geom.machine import lowering
 from implicit_geom.machine.lowering import lower
-from implicit_geom.machine.object_cache import Code
+from implicit_geom.machine.object_cache import LoadedCode
 
 WIDTHS = (1, 4, 8)
 SPECIAL = (0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 3.0, 1e-300, 1e300, -1e300, math.inf, -math.inf, math.nan)
@@ -48,7 +48,7 @@ TRANSLATED = sorted(set(INSTRUCTIONS) - UNTRANSLATED)
 
 
 @pytest.fixture(scope="module", params=WIDTHS)
-def each(request: pytest.FixtureRequest) -> tuple[int, Code]:
+def each(request: pytest.FixtureRequest) -> tuple[int, LoadedCode]:
     """All translated instructions, compiled for a number of lanes."""
     return request.param, lowered({name: INSTRUCTIONS[name][2] for name in TRANSLATED}, request.param)
 
@@ -86,7 +86,7 @@ def test_the_table_of_instructions_is_whole() -> None:
 
 
 @pytest.mark.parametrize("name", TRANSLATED)
-def test_an_instruction_gives_what_casadi_gives(name: str, each: tuple[int, Code]) -> None:
+def test_an_instruction_gives_what_casadi_gives(name: str, each: tuple[int, LoadedCode]) -> None:
     """Each translated instruction, with other inputs in every lane, against CasADi's own evaluation."""
     lanes, code = each
     _, arity, f = INSTRUCTIONS[name]

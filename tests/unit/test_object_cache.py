@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -18,10 +17,9 @@ import pytest
 from llvmlite import ir
 from machine_code import call, lanes_of
 
-import implicit_geom
-from implicit_geom.machine import disk
-from implicit_geom.machine import object_cache as objects
+from implicit_geom.machine import disk, object_cache
 from implicit_geom.machine.lowering import lower
+from implicit_geom.machine.object_cache import LOWERING
 from implicit_geom.process.building import Kept
 
 NAME = "the double of a number"
@@ -44,28 +42,28 @@ class Maker:
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty cache."""
     monkeypatch.setenv(disk.FOLDER, str(tmp_path / "cache"))
-    monkeypatch.setattr(objects, "_LOADED", Kept(8))
+    monkeypatch.setattr(object_cache, "_LOADED", Kept(8))
     return tmp_path / "cache"
 
 
-def works(code: objects.Code) -> bool:
+def works(code: object_cache.LoadedCode) -> bool:
     out = lanes_of(np.zeros((1, 1)), 1)
     call(code, "double", lanes_of([[21.0]], 1), out)
     return bool(out[0, 0] == 42.0) and code.notes == {"note": [1, 2], "text": "a\nb"}
 
 
-def load_anew(make: Maker) -> objects.Code:
+def load_anew(make: Maker) -> object_cache.LoadedCode:
     """As another process would."""
-    objects._LOADED = Kept(8)
-    return objects.load(NAME, make)
+    object_cache._LOADED = Kept(8)
+    return object_cache.load(NAME, make)
 
 
 def test_made_once_and_then_read(folder: Path) -> None:
     """The second process compiles nothing, the same process not even reads; notes are kept, too."""
     make = Maker()
-    first = objects.load(NAME, make)
+    first = object_cache.load(NAME, make)
     assert works(first)
-    assert objects.load(NAME, make) is first
+    assert object_cache.load(NAME, make) is first
     assert works(load_anew(make))
     assert make.count == 1
     assert len(list(folder.iterdir())) == 1
@@ -74,7 +72,7 @@ def test_made_once_and_then_read(folder: Path) -> None:
 def test_an_unknown_function_is_named(folder: Path) -> None:
     """A missing function is an error, not address zero."""
     with pytest.raises(KeyError, match="triple"):
-        objects.load(NAME, Maker()).address("triple")
+        object_cache.load(NAME, Maker()).address("triple")
 
 
 @pytest.mark.parametrize(
@@ -83,7 +81,7 @@ def test_an_unknown_function_is_named(folder: Path) -> None:
 def test_a_damaged_file_is_made_again(damage: str, folder: Path) -> None:
     """Whatever happened to the file: it is noticed, made again and replaced by a whole one."""
     make = Maker()
-    objects.load(NAME, make)
+    object_cache.load(NAME, make)
     (path,) = folder.iterdir()
     whole = path.read_bytes()
     magic, head, notes, data = whole.split(b"\n", 3)
@@ -185,48 +183,29 @@ def test_a_folder_that_cannot_be_written(why: str, folder: Path, monkeypatch: py
 
         monkeypatch.setattr(os, "fdopen", full)
     make = Maker()
-    assert works(objects.load(NAME, make))
+    assert works(object_cache.load(NAME, make))
     assert works(load_anew(make))
     assert make.count == 2
     assert folder.is_file() or not list(folder.iterdir())
 
 
-def test_another_source_is_another_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A changed, a new and a renamed source file of the package each give another name."""
-    package = tmp_path / "implicit_geom"
-    real = Path(str(implicit_geom.__file__)).parent
-    shutil.copytree(real, package, ignore=shutil.ignore_patterns("__pycache__"))
-    names = {objects._digest(NAME)}
-    monkeypatch.setattr(implicit_geom, "__file__", str(package / "__init__.py"))
-    monkeypatch.setattr(objects, "_made_from", objects._made_from.__wrapped__)
-    assert {objects._digest(NAME)} == names  # (the copy is the same source)
-    changed = package / "compiled" / "march.py"
-    changed.write_text(changed.read_text() + "# other\n")
-    names.add(objects._digest(NAME))
-    (package / "compiled" / "more.py").write_text("")
-    names.add(objects._digest(NAME))
-    (package / "compiled" / "more.py").rename(package / "more.py")
-    names.add(objects._digest(NAME))
-    assert len(names) == 4
-
-
 def test_another_processor_or_version_is_another_file(monkeypatch: pytest.MonkeyPatch) -> None:
     """Code for one processor is not loaded on another, nor that of another LLVM, CasADi or level."""
-    monkeypatch.setattr(objects, "_made_from", objects._made_from.__wrapped__)
-    names = [objects._digest(NAME), objects._digest(NAME + "!")]
-    cpu, features = objects._processor()
+    monkeypatch.setattr(object_cache, "_made_from", object_cache._made_from.__wrapped__)
+    names = [object_cache._digest(NAME, LOWERING), object_cache._digest(NAME + "!", LOWERING)]
+    cpu, features = object_cache._processor()
     for target, name, value in (
-        (objects, "_processor", lambda: ("another", features)),
-        (objects, "_processor", lambda: (cpu, features + ",+more")),
-        (objects, "LEVEL", 3),
-        (objects.llvmlite, "__version__", "0.0"),
-        (objects.ca, "__version__", "0.0"),
+        (object_cache, "_processor", lambda: ("another", features)),
+        (object_cache, "_processor", lambda: (cpu, features + ",+more")),
+        (object_cache, "LEVEL", 3),
+        (object_cache.llvmlite, "__version__", "0.0"),
+        (object_cache.ca, "__version__", "0.0"),
     ):
         with monkeypatch.context() as m:
             m.setattr(target, name, value)
-            names.append(objects._digest(NAME))
+            names.append(object_cache._digest(NAME, LOWERING))
     assert len(set(names)) == len(names)
-    assert objects._digest(NAME) == names[0]
+    assert object_cache._digest(NAME, LOWERING) == names[0]
     assert all(len(name) == len(hashlib.sha256().hexdigest()) for name in names)
 
 

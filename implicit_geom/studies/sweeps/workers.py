@@ -59,7 +59,7 @@ def results(points: list[Point], summary: Summary, workers: int) -> Generator[Re
 def processes(workers: int) -> Iterator[ProcessPoolExecutor]:
     """Workers that end with the block, or with this process; at once where it is left early."""
     if available():
-        disk.usable(make=True)  # what there is to be said about it is said here, not by every worker
+        disk.private_folder(make=True)  # what there is to be said about it is said here, not by every worker
     context = multiprocessing.get_context("spawn")  # a fork would copy the threads of compiled code
     theirs, ours = context.Pipe(duplex=False)
     with _left_to_this_process():  # (its semaphores are looked after by one more process)

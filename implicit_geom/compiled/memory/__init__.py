@@ -1,0 +1,1 @@
+"""The arrays and tables of addresses that compiled code reads and writes."""
