@@ -22,18 +22,18 @@ class Hung(BaseException):
     """No `Exception`: what is being tested must not catch it."""
 
 
-def verdict(call: Callable[[], Any]) -> str:
-    """Empty where the call was clean, otherwise what was not."""
+def verdict(call: Callable[[], Any], hangs: float = HANGS) -> str:
+    """Empty where the call was clean, otherwise what was not; it is given up after `hangs` seconds."""
     started = time.process_time()
     try:
-        with guarded(), warnings.catch_warnings():
+        with guarded(hangs), warnings.catch_warnings():
             warnings.simplefilter("error")
             call()
         message = "fine"
     except CLEAN as error:
         message = str(error)
     except Hung:
-        return f"still at it after {HANGS:g} s"
+        return f"still at it after {hangs:g} s"
     except Exception as error:
         return f"raw {type(error).__name__}: {str(error)[:200]!r}"
     taken = time.process_time() - started
@@ -45,7 +45,7 @@ def verdict(call: Callable[[], Any]) -> str:
 
 
 @contextmanager
-def guarded() -> Iterator[None]:
+def guarded(hangs: float = HANGS) -> Iterator[None]:
     """End what takes too long, where the system has an alarm (not on Windows)."""
     if not hasattr(signal, "setitimer"):
         yield
@@ -55,7 +55,7 @@ def guarded() -> Iterator[None]:
         raise Hung
 
     before = signal.signal(signal.SIGALRM, give_up)
-    signal.setitimer(signal.ITIMER_REAL, HANGS)
+    signal.setitimer(signal.ITIMER_REAL, hangs)
     try:
         yield
     finally:

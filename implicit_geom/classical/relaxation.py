@@ -46,9 +46,13 @@ class Relaxed:
 
 
 class Program:
-    """min |y|^2 / 2 subject to A y + b >= 0, for one sparse A (m, V) and many b (m,)."""
+    """min |y|^2 / 2 subject to A y + b >= 0, for one sparse A (m, V) and many b (m,).
 
-    def __init__(self, A: Any) -> None:
+    solvers     CasADi's, by name with their options, in the order in which they are tried
+    """
+
+    def __init__(self, A: Any, solvers: dict[str, dict[str, Any]] = SOLVERS) -> None:
+        self.solvers = solvers
         self.scale = 1 / np.sqrt(np.asarray(A.multiply(A).sum(axis=1)).ravel())
         self.A = A.multiply(self.scale[:, None]).tocsc()
         self._programs: dict[str, Any] = {}
@@ -62,11 +66,11 @@ class Program:
         b = b * self.scale
         size = float(abs(b).max(initial=0.0)) or 1.0
         best = self._found(np.zeros(b.size), b, size, "none")
-        ways = (["lemke"] if b.size <= SMALL else []) + [*SOLVERS, "semismooth", "lemke"]
+        ways = (["lemke"] if b.size <= SMALL else []) + [*self.solvers, "semismooth", "lemke"]
         for name in ways:
             if best.converged:
                 break
-            if name in SOLVERS:
+            if name in self.solvers:
                 theta = self._program(name, b / size)
             else:
                 theta = self._complementarity(name, b / size, best.theta / (self.scale * size))
@@ -94,7 +98,7 @@ class Program:
         m, V = self.A.shape
         if name not in self._programs:
             rows = ca.Sparsity(m, V, self.A.indptr.tolist(), self.A.indices.tolist())
-            program = ca.conic("program", name, {"h": ca.Sparsity.diag(V), "a": rows}, SOLVERS[name])
+            program = ca.conic("program", name, {"h": ca.Sparsity.diag(V), "a": rows}, self.solvers[name])
             self._programs[name] = program, ca.DM(rows, self.A.data), ca.DM(ca.Sparsity.diag(V), np.ones(V))
         program, A, H = self._programs[name]
         theta = -np.asarray(program(h=H, g=np.zeros(V), a=A, lba=-b, uba=np.inf)["lam_a"]).ravel()

@@ -41,13 +41,19 @@ def main(chosen: argparse.Namespace) -> int:
 
     output = Path(chosen.output)
     check_writable(output)
+    show(output)
+    return 0
+
+
+def show(output: Path, sides: tuple[int, ...] = SIDES, duration: float = DURATION) -> None:
+    """Roll the disc and its polygons; a table to standard output and a figure."""
     bodies: dict[str, shapes.Shape] = {"implicit disc": shapes.disc(1.0)}
-    bodies |= {f"{n}-gon": shapes.disc(1.0).faceted(n) for n in SIDES}
-    print(f"A disc rolling at 3 m/s for {DURATION:g} s, step {STEP:g} s; the exact answer keeps its energy.")
+    bodies |= {f"{n}-gon": shapes.disc(1.0).faceted(n) for n in sides}
+    print(f"A disc rolling at 3 m/s for {duration:g} s, step {STEP:g} s; the exact answer keeps its energy.")
     print(f"{'body':15}{'energy lost':>14}{'travelled m':>14}{'speed m/s':>12}{'wall time s':>13}")
     runs: dict[str, Trajectory] = {}
     for name, shape in bodies.items():
-        run = runs[name] = simulate(rolling(shape), duration=DURATION, step=STEP, stepper=STEPPER)
+        run = runs[name] = simulate(rolling(shape), duration=duration, step=STEP, stepper=STEPPER)
         lost = 1 - run.kinetic_energy[-1] / run.kinetic_energy[0] + 0.0
         body = run["disc"]
         travelled = body.position[0, 0] - body.position[-1, 0]
@@ -57,7 +63,6 @@ def main(chosen: argparse.Namespace) -> int:
         print(f"{name:15}{lost_text:>14}{travelled:14.4f}{speed:12.4f}{wall_time:13.2f}")
     _figure(runs).savefig(output, dpi=150)
     print(f"figure: {output}")
-    return 0
 
 
 def _figure(runs: dict[str, Trajectory]) -> Any:

@@ -64,7 +64,7 @@ class LinearStep:
 
     def project(self, z: Impulses, slopes: bool = False) -> tuple[Impulses, Impulses]:
         """proj of each contact, and its derivative."""
-        found = [_project(p, mu, slopes) for p, mu in zip(z, self.mu, strict=True)]
+        found = [friction_projection(p, mu, slopes) for p, mu in zip(z, self.mu, strict=True)]
         return [p for p, _ in found], [D for _, D in found]
 
     def far(self, nu: np.ndarray, P: Impulses) -> float:
@@ -186,7 +186,8 @@ def _pattern(problem: StepNCP) -> Pattern:
     return Pattern(problem.size, problem.model.moving.size, problem.velocities, groups)
 
 
-def _project(z: np.ndarray, mu: np.ndarray, slopes: bool) -> tuple[np.ndarray, np.ndarray]:
+def friction_projection(z: np.ndarray, mu: np.ndarray, slopes: bool) -> tuple[np.ndarray, np.ndarray]:
+    """P_n to what is not negative, then S to |S| <= mu P_n; contacts z = (P_n, S), (n, k); with slopes."""
     n, k = z.shape
     length = np.sqrt(np.einsum("ni,ni->n", z[:, 1:], z[:, 1:]))
     d = z[:, 1:] / np.maximum(length, 1e-300)[:, None]

@@ -28,10 +28,11 @@ FEW = 2000  # pairs that are quicker looked at one and all than found in a tree
 
 
 class BroadPhase:
-    """Candidate pairs of a model."""
+    """Candidate pairs of a model; of no more than `few` pairs all are looked at, of more those in a tree."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Model, few: int = FEW) -> None:
         self.model = model
+        self.few = few
         self.normals: dict[int, np.ndarray] = {}  # last known separating direction of a pair
         self.support_error = np.array([shape.support_error for shape in model.pieces.shapes])
         self.reach = np.where(np.isfinite(model.reach), model.reach, 0.0)
@@ -116,7 +117,7 @@ class BroadPhase:
     def _near(self, state: State, travel: np.ndarray) -> np.ndarray:
         """Pairs of bodies whose bounding spheres, larger by `travel`, meet, or that are unbounded; sorted."""
         pairs, pieces = self.model.pairs, self.model.pieces
-        if len(pairs) <= FEW:
+        if len(pairs) <= self.few:
             if self._all is None:
                 self._all = np.arange(len(pairs))
             return self._all

@@ -187,14 +187,8 @@ def simulate_batch(
     started = time.perf_counter()
     scenes = variants(scene, values)
     check_room(len(scenes), len(scene.bodies), options)
-    lanes: list[Lane] = []
-    shared: dict[str, np.ndarray] = {}
-    for i, s in enumerate(scenes):
-        try:
-            lanes.append(Lane.start(i, s, options, shared, len(scenes)))
-        except SceneError as error:
-            raise SceneError(f"values, row {i}: {error}") from None
-    wall_time = _run(lanes, options, threads or os.cpu_count() or 1, progress)
+    lanes = started_lanes(scenes, options)
+    wall_time = run_to_end(lanes, options, threads or os.cpu_count() or 1, progress)
     batch = Batch(scenes, options, lanes, wall_time, time.perf_counter() - started)
     said = scene.friction_given or any(path.startswith("friction.") for path in values)
     if not said and _touched(lanes, options.step):
@@ -305,8 +299,22 @@ class Lane:
             self.shared[part][self.number, self.taken] = getattr(state, part)
 
 
-def _run(lanes: list[Lane], options: SimulationOptions, threads: int, progress: Progress) -> float:
-    """Take all lanes to their ends; the time it took, s."""
+def started_lanes(scenes: list[Scene], options: SimulationOptions) -> list[Lane]:
+    """Every scene at its start; SceneError names the row that cannot be started."""
+    lanes: list[Lane] = []
+    shared: dict[str, np.ndarray] = {}
+    for i, scene in enumerate(scenes):
+        try:
+            lanes.append(Lane.start(i, scene, options, shared, len(scenes)))
+        except SceneError as error:
+            raise SceneError(f"values, row {i}: {error}") from None
+    return lanes
+
+
+def run_to_end(
+    lanes: list[Lane], options: SimulationOptions, threads: int, progress: Progress, pause: float = PAUSE
+) -> float:
+    """Take all lanes to their ends, with reports of progress at least `pause` apart; the time it took, s."""
     from implicit_geom.machine.availability import available
 
     total = sum(len(lane.lengths) for lane in lanes)
@@ -317,7 +325,7 @@ def _run(lanes: list[Lane], options: SimulationOptions, threads: int, progress: 
             nonlocal due
             if time.perf_counter() >= due:
                 done(sum(lane.over for lane in lanes))
-                due = time.perf_counter() + PAUSE
+                due = time.perf_counter() + pause
 
         started = time.perf_counter()
         if available():

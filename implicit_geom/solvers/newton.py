@@ -97,7 +97,7 @@ def solve(
             return _polish(system, z, F, J, eps, options, Solution(z, True, iteration, history))
         if iteration == options.full_steps:
             break
-        dz = _newton_step(J, F, system.shift)
+        dz = newton_step(J, F, system.shift)
         if dz is None:
             break
         z = z + system.restrict(dz)
@@ -129,7 +129,7 @@ def _polish(
     """
     if found.history[-1] <= options.polish:
         return found
-    dz = _newton_step(J, F, system.shift)
+    dz = newton_step(J, F, system.shift)
     if dz is None:
         return found
     better = z + system.restrict(dz)
@@ -248,7 +248,8 @@ def _dense(linear: tuple[np.ndarray, Jacobian]) -> tuple[np.ndarray, np.ndarray]
     return F, J if isinstance(J, np.ndarray) else J.dense()
 
 
-def _newton_step(J: Jacobian, F: np.ndarray, shift: np.ndarray) -> np.ndarray | None:
+def newton_step(J: Jacobian, F: np.ndarray, shift: np.ndarray) -> np.ndarray | None:
+    """-(J + diag(shift))^-1 F; None where the matrix is singular."""
     if not isinstance(J, np.ndarray):
         return J.step(F, shift)
     matrix = J.copy()

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from switches import NAMES, SWITCHES, ellipse, ellipsoid, stepper
+from switch_tables import NAMES, SWITCHES, ellipse, ellipsoid, stepper
 
 from implicit_geom import Scene, Stepper, Trajectory, shapes, simulate
 from implicit_geom.classical.stepper import ApproximateStepper

@@ -21,11 +21,13 @@ def assess(
     steps: int,
     known: int = 0,
     stepper: Stepper | None = None,
+    block: int = BLOCK,
 ) -> np.ndarray:
     """The assessed columns of all `steps` but the first `known`, rows of `KNOWN`.
 
     A residual is the largest over a step's solves, an energy the sum over them. A step without solves,
     one that failed, keeps its NaN. Residuals are those of the laws of `stepper`, exact ones without it.
+    `block` bodies times solves are computed at once.
     """
     out = np.full(steps - known, np.nan, KNOWN)
     number = (
@@ -35,7 +37,7 @@ def assess(
     if first == len(solves):
         return out
     out[np.unique(number[first:])] = 0.0
-    size = max(1, BLOCK // len(initial.x))
+    size = max(1, block // len(initial.x))
     for begin in range(first, len(solves), size):
         end = min(begin + size, len(solves))
         start = solves.end(begin - 1) if begin else initial

@@ -27,15 +27,15 @@ class SolveLog:
         self._starts = [0]  # number of the first solve of each block, and of the next
 
     @staticmethod
-    def of(solves: Solves | SolveLog) -> SolveLog:
-        """The log of solves that are at hand as arrays."""
+    def of(solves: Solves | SolveLog, block: int = BLOCK) -> SolveLog:
+        """The log of solves that are at hand as arrays, packed by at least `block`: a step is never cut."""
         if isinstance(solves, SolveLog):
             return solves
         log = SolveLog(solves.part(0, 0))
         step = solves.table["step"]
         first = 0
         while first < len(solves):
-            wanted = min(first + BLOCK, len(solves)) - 1
+            wanted = min(first + block, len(solves)) - 1
             last = int(np.searchsorted(step, step[wanted], side="right"))
             log.add(solves.part(first, last))
             first = last

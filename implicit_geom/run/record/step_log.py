@@ -18,13 +18,13 @@ class StepLog:
         self._known: list[np.ndarray] = []
 
     @staticmethod
-    def of(steps: np.ndarray | StepLog, known: int) -> StepLog:
+    def of(steps: np.ndarray | StepLog, known: int, block: int = BLOCK) -> StepLog:
         """The log of steps that are at hand as rows of `STEP`, the first `known` of them complete."""
         if isinstance(steps, StepLog):
             return steps
         log = StepLog()
-        for first in range(0, len(steps), BLOCK):
-            log.add(steps[first : first + BLOCK])
+        for first in range(0, len(steps), block):
+            log.add(steps[first : first + block])
         log.assess(fields(steps[:known], KNOWN))
         return log
 

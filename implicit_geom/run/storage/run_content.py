@@ -146,8 +146,8 @@ def _floats(parts: Parts, name: str, shape: tuple[int, ...]) -> np.ndarray:
     return array
 
 
-def _table(parts: Parts, group: str, dtype: np.dtype, also: tuple[str, ...] = ()) -> np.ndarray:
-    """One structured array of a group's columns."""
+def table_of(parts: Parts, group: str, dtype: np.dtype, also: tuple[str, ...] = ()) -> np.ndarray:
+    """One structured array of a group's columns; `also` names what else the group holds."""
     columns = {
         name.split("/", 1)[1]: array
         for name, array in parts.arrays.items()
@@ -194,7 +194,7 @@ def _decoded(column: np.ndarray, name: str) -> np.ndarray:
 
 
 def _steps(parts: Parts) -> np.ndarray:
-    steps = _table(parts, "steps", STEP)
+    steps = table_of(parts, "steps", STEP)
     if not np.all(np.isin(steps["status"], STATUSES)):
         raise Damaged("steps/status holds something else than " + ", ".join(STATUSES))
     solved = steps["status"] != "failed"
@@ -207,12 +207,12 @@ def _steps(parts: Parts) -> np.ndarray:
 
 
 def _solves(parts: Parts, scene: Scene) -> Solves:
-    table = _table(parts, "solves", SOLVE, (*PARTS, "half"))
+    table = table_of(parts, "solves", SOLVE, (*PARTS, "half"))
     _all_finite(table[["time", "h"]], "solves")
     count, bodies, dim = len(table), len(scene.bodies), scene.dim
     states = {part: _floats(parts, f"solves/{part}", (count, *_shape(scene, part))) for part in PARTS}
     half = _floats(parts, "solves/half", (count, bodies, dim + (3 if dim == 3 else 1)))
-    contacts = _table(parts, "contacts", contact_dtype(dim))
+    contacts = table_of(parts, "contacts", contact_dtype(dim))
     _all_finite(contacts, "contacts")
     return Solves(table=table, half=half, contacts=contacts, **states)
 

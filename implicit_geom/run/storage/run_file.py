@@ -82,13 +82,13 @@ def seal(
     return [_line(digest.hexdigest().encode(), len(index) + len(image)), index, image]
 
 
-def put(group: h5py.Group, arrays: Iterable[tuple[str, np.ndarray]]) -> None:
-    """Write arrays by name, one after the other, long ones compressed by rows."""
+def put(group: h5py.Group, arrays: Iterable[tuple[str, np.ndarray]], chunk: int = CHUNK) -> None:
+    """Write arrays by name, one after the other, long ones compressed by rows, `chunk` bytes together."""
     for name, array in arrays:
         array = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
         options: dict[str, Any] = {}
         if array.size > SMALL:
-            rows = max(1, CHUNK * len(array) // array.nbytes)
+            rows = max(1, chunk * len(array) // array.nbytes)
             chunks = (min(rows, len(array)), *array.shape[1:])
             options = {"compression": "gzip", "shuffle": True, "chunks": chunks}
         group.create_dataset(name, data=array, **options)

@@ -93,7 +93,7 @@ class Path:
             if self.pivots >= limit:
                 return LIMIT
             leaving = int(self.basis[row])
-            self._pivot(row, column, entering)
+            self.pivot(row, column, entering)
             fresh = False
             if leaving == top:
                 return ""
@@ -145,9 +145,10 @@ class Path:
         last = rows[self.basis[rows] == 2 * self.n]
         if last.size:
             return int(last[0])
-        return self._smallest_row(rows, column)
+        return self.smallest_row(rows, column)
 
-    def _smallest_row(self, rows: np.ndarray, column: np.ndarray) -> int:
+    def smallest_row(self, rows: np.ndarray, column: np.ndarray) -> int:
+        """Of rows with equal ratios the lexicographically smallest."""
         ratios = self.inverse[rows] / column[rows, None]
         while rows.size > 1:
             alike = ALIKE * float(abs(ratios).max())
@@ -161,7 +162,8 @@ class Path:
                 break
         return int(rows[0])
 
-    def _pivot(self, row: int, column: np.ndarray, entering: int) -> None:
+    def pivot(self, row: int, column: np.ndarray, entering: int) -> None:
+        """`entering` takes the row's place in the basis; `column` is its own, and is spent."""
         factor = self.inverse[row] / column[row]
         step = self.x[row] / column[row]
         column[row] -= 1.0
