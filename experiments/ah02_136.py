@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from implicit_geom.classical.anitescu_hart import solve
-from implicit_geom.classical.relaxed_step import first_subproblem
+from implicit_geom.classical.anitescu_hart import solve_subproblem
+from implicit_geom.classical.anitescu_hart_step import first_subproblem
 from implicit_geom.experiments.check import Check, at_least, at_most
 from implicit_geom.experiments.figures import BLUE, ORANGE, PAGE, RED, label, panels, paper
 from implicit_geom.experiments.piles import (
@@ -76,7 +76,7 @@ def run(params: dict[str, Any]) -> dict[str, Table]:
 def first_step(rows: int, mu: float, limits: dict[str, int]) -> Table:
     """How each model ends in the first step; a failure is a row as well."""
     problem = first_subproblem(Model(pile(rows, mu)), STEP)
-    found = {model: solve(problem, model, limit=limit) for model, limit in limits.items()}
+    found = {model: solve_subproblem(problem, model, limit=limit) for model, limit in limits.items()}
     return table_of(
         [
             {

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from implicit_geom import Scene, Stepper, shapes
-from implicit_geom.classical.anitescu_hart import Subproblem, direct_problem, solve
-from implicit_geom.classical.pyramid import Pyramids
-from implicit_geom.classical.relaxed_step import first_subproblem
+from implicit_geom.classical.anitescu_hart import Subproblem, direct_problem, solve_subproblem
+from implicit_geom.classical.anitescu_hart_step import first_subproblem
+from implicit_geom.classical.friction_pyramid import PyramidProblem
 from implicit_geom.experiments.check import Check, at_least, at_most
 from implicit_geom.experiments.figures import BLUE, GREEN, ORANGE, PAGE, PALETTE, label, panels, paper
 from implicit_geom.experiments.piles import table_of
@@ -47,7 +47,7 @@ def subproblem(mu: float, h: float) -> Subproblem:
     if len(around) != 6 or np.any(np.diff(np.sort(around)) < 1):
         raise RuntimeError(f"the pyramid touches with {len(around)} corners, not six")
     order = np.argsort(around)
-    return found.taken(order)
+    return found.restricted_to(order)
 
 
 def run(params: dict[str, Any]) -> dict[str, Table]:
@@ -55,9 +55,9 @@ def run(params: dict[str, Any]) -> dict[str, Table]:
     between, solvers = [], []
     for mu in params["mu"]:
         problem = subproblem(mu, h)
-        pyramids = Pyramids(problem.D, problem.contacts.mu)
+        pyramids = PyramidProblem(problem.D, problem.contacts.mu)
         M, q = direct_problem(problem)
-        scaled = lcp.Problem(M, q)
+        scaled = lcp.LCP(M, q)
         ends = [_rest(pyramids, first, h) for first in (0, 1)]
         for t in np.linspace(0, 1, params["parts"] + 1):
             z = (1 - t) * ends[0] + t * ends[1]
@@ -74,16 +74,16 @@ def run(params: dict[str, Any]) -> dict[str, Table]:
                 }
             )
         for name in ("lemke", "semismooth"):
-            found = lcp.solve(M, q, solver=name)
+            found = lcp.solve_lcp(M, q, solver=name)
             p = pyramids.impulses(found.z)
             solvers.append(_row(mu, name, problem, p, found.error, found.converged))
         for name in ("LCP1", "LCP2"):
-            ended = solve(problem, name)
+            ended = solve_subproblem(problem, name)
             solvers.append(_row(mu, name, problem, ended.p, ended.error, not ended.reason))
     return {"between": table_of(between), "solvers": table_of(solvers)}
 
 
-def _rest(pyramids: Pyramids, first: int, h: float) -> np.ndarray:
+def _rest(pyramids: PyramidProblem, first: int, h: float) -> np.ndarray:
     """AH02's solution on every other corner, from corner `first` on."""
     z = np.zeros(pyramids.size)
     z[first : pyramids.n : 2] = h * MASS * GRAVITY / 3

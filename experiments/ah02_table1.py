@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from implicit_geom.classical.anitescu_hart import Outcome, solve
-from implicit_geom.classical.relaxed_step import first_subproblem
+from implicit_geom.classical.anitescu_hart import SubproblemOutcome, solve_subproblem
+from implicit_geom.classical.anitescu_hart_step import first_subproblem
 from implicit_geom.experiments.check import Check, at_least, at_most
 from implicit_geom.experiments.figures import BLUE, GREY, ORANGE, PAGE, RED, label, panels, paper
 from implicit_geom.experiments.piles import STEP, UNIFORM, collapse, count, pile, table_of
@@ -43,7 +43,7 @@ def run(params: dict[str, Any]) -> dict[str, Table]:
 def row(rows: int, mu: float, limit: int) -> dict[str, Any]:
     """One friction coefficient under all models."""
     uniform, light = (_relaxed(rows, mu, inertia) for inertia in (UNIFORM, LIGHT))
-    direct = solve(first_subproblem(Model(pile(rows, mu)), STEP), "LCP0", limit=limit)
+    direct = solve_subproblem(first_subproblem(Model(pile(rows, mu)), STEP), "LCP0", limit=limit)
     true = collapse(rows, mu, STEP, "implicit-euler")
     steps = true.steps[true.steps["status"] != "failed"]
     laws = [steps[name].max(initial=0.0) for name in ("dynamics", "complementarity", "friction")]
@@ -68,8 +68,8 @@ def row(rows: int, mu: float, limit: int) -> dict[str, Any]:
     }
 
 
-def _relaxed(rows: int, mu: float, inertia: float) -> Outcome:
-    return solve(first_subproblem(Model(pile(rows, mu, inertia=inertia)), STEP), "LCP2")
+def _relaxed(rows: int, mu: float, inertia: float) -> SubproblemOutcome:
+    return solve_subproblem(first_subproblem(Model(pile(rows, mu, inertia=inertia)), STEP), "LCP2")
 
 
 def check(tables: dict[str, Table]) -> list[Check]:

@@ -30,7 +30,7 @@ def approach_velocity(run: Trajectory) -> np.ndarray:
     at = rows["solve"]
     velocities = [
         solves.v[at, rows[side]]
-        + rotation.turning(solves.w[at, rows[side]], rows["point"] - solves.x[at, rows[side]])
+        + rotation.rotational_velocity(solves.w[at, rows[side]], rows["point"] - solves.x[at, rows[side]])
         for side in ("first", "second")
     ]
     return -np.einsum("ij,ij->i", rows["normal"], velocities[1] - velocities[0])

@@ -79,7 +79,7 @@ def cross(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return out
 
 
-def turning(w: np.ndarray, r: np.ndarray) -> np.ndarray:
+def rotational_velocity(w: np.ndarray, r: np.ndarray) -> np.ndarray:
     """The velocity w x r of a point; (..., dim), with w (..., 1) in the plane."""
     if r.shape[-1] == 3:
         return cross(w, r)
@@ -150,5 +150,5 @@ def multiply(p: np.ndarray, q: np.ndarray) -> np.ndarray:
 
 
 def advance(q: np.ndarray, omega_W: np.ndarray, h: float) -> np.ndarray:
-    """q (+) h omega: rotate by the world-frame rotation vector h omega."""
+    """q (+) h omega: rotate by the world-frame rotation vector h omega [C07, eqs. 2, 4]."""
     return multiply(exp(h * np.asarray(omega_W)), q)

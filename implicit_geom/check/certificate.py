@@ -11,10 +11,10 @@ stage by stage,
                             min(p_n / m_c, normal velocity + bounce)
     friction          m/s   |s - Proj(s - w)| for the friction ellipsoid, w the slip its stage names
 
-A classical stepper is held to its own laws: its gap and its pyramid (`approximate.certificate`), its
-wrenches where it takes them.
+with 1/m_c = 1/m_1 + 1/m_2. A classical stepper is held to its own laws: its gap and its pyramid
+(`classical_laws`), its wrenches where it takes them.
 
-with 1/m_c = 1/m_1 + 1/m_2. All solves of a run are checked at once, as arrays; each row depends on its own
+All solves of a run are checked at once, as arrays; each row depends on its own
 solve alone, to the last bit. `geometry_residual` goes further: it proves each closed contact from the
 shapes, and asks `distance()` for every other pair.
 """
@@ -25,16 +25,16 @@ from typing import Any
 
 import numpy as np
 
-from implicit_geom.check.classical_laws import law_gap, pyramid_residual, separation
-from implicit_geom.check.friction_check import Laws, friction_residual, slips
+from implicit_geom.check.classical_laws import law_gap, pyramid_residual, relaxation_separation
+from implicit_geom.check.friction_check import FrictionParameters, friction_residual, slips
 from implicit_geom.check.geometry_proof import geometry_residual as geometry_residual
-from implicit_geom.check.solve_motion import (
+from implicit_geom.check.motion_arrays import (
     AFTER,
     BEFORE,
     DURING,
     END,
     START,
-    Motion,
+    MotionArrays,
     apply,
     cross,
     dot,
@@ -46,16 +46,16 @@ from implicit_geom.check.solve_motion import (
 )
 from implicit_geom.model.model import Model, State
 from implicit_geom.model.records import EULER, LAGGED, POSITION, VELOCITY
-from implicit_geom.model.solve_arrays import Solves, solves_of
+from implicit_geom.model.solve_arrays import SolveArrays, solve_arrays
 from implicit_geom.scene.switches import Stepper
 
 NAMES = ("dynamics", "gap", "complementarity", "friction")
 
 
 def residuals(
-    model: Model, initial: State, solves: Solves, stepper: Stepper | None = None
+    model: Model, initial: State, solves: SolveArrays, stepper: Stepper | None = None
 ) -> dict[str, np.ndarray]:
-    """The four residuals of every solve, (S,) each, largest over bodies and contacts.
+    """The residuals of [C07, eqs. 3 to 5] of every solve, (S,) each, largest over bodies and contacts.
 
     A solve starts where the one before it ended, the first one at `initial`. Without `stepper` the laws
     are exact.
@@ -64,18 +64,18 @@ def residuals(
     out = {name: np.zeros(len(solves)) for name in NAMES}
     if not len(solves):
         return out
-    motion = Motion.of(model, initial, solves)
+    motion = MotionArrays.of(model, initial, solves)
     c = solves.contacts
     out["dynamics"] = _dynamics(motion, c)
     c = c[(c["p_n"] != 0) | (c["stage"] == VELOCITY)] if stepper.approximated else c
     if not len(c):
         return out
     at, h = c["solve"], motion.h[c["solve"]]
-    laws = Laws.of(model, c)
+    laws = FrictionParameters.of(model, c)
     # a step that runs backwards has the same forces, and so impulses of the other sign
     m_c = np.sign(h) * laws.m_c
     relative, slip = slips(motion, c, laws)
-    gap = law_gap(motion, c, stepper) - np.abs(h) * separation(motion, c, laws, slip, stepper)
+    gap = law_gap(motion, c, stepper) - np.abs(h) * relaxation_separation(motion, c, laws, slip, stepper)
     distance = np.where(c["stage"] == VELOCITY, dot(c["normal"], relative) + c["bounce"], gap / np.abs(h))
     pressed = c["p_n"] / m_c
     natural = np.maximum(np.abs(np.minimum(pressed, distance)), -pressed)
@@ -90,13 +90,13 @@ def residuals(
 
 
 def step_residuals(model: Model, solve: Any) -> dict[str, float]:
-    """The four residuals of one solve, a `steppers.solve.Solve`."""
-    found = residuals(model, solve.start, solves_of(model, [solve]))
+    """The four residuals of one solve, a `model.records.Solve`."""
+    found = residuals(model, solve.start, solve_arrays(model, [solve]))
     return {name: float(values[0]) for name, values in found.items()}
 
 
-def _dynamics(motion: Motion, c: np.ndarray) -> np.ndarray:
-    """(S,) momentum over each kick, and the pose."""
+def _dynamics(motion: MotionArrays, c: np.ndarray) -> np.ndarray:
+    """(S,) residual of the momentum balance [C07, eq. 4] over each kick, and of the pose [C07, eq. 2]."""
     model, dim, h = motion.model, motion.model.dim, motion.h[:, None, None]
     moving, euler = model.moving, motion.euler
     m, J = model.mass[moving, None], model.inertia[moving]
@@ -129,7 +129,7 @@ def _dynamics(motion: Motion, c: np.ndarray) -> np.ndarray:
     return np.max([np.max(np.abs(row), axis=(0, 2, 3)) for row in rows], axis=0)
 
 
-def _impulses(motion: Motion, c: np.ndarray) -> np.ndarray:
+def _impulses(motion: MotionArrays, c: np.ndarray) -> np.ndarray:
     """Contact impulses and moments of both kicks on every body, (2, S, B, dim + spins).
 
     The first kick is Euler's or that of stage 1, the second one that of the velocity stage.
@@ -152,7 +152,7 @@ def _impulses(motion: Motion, c: np.ndarray) -> np.ndarray:
     return out
 
 
-def _loads(motion: Motion) -> np.ndarray:
+def _loads(motion: MotionArrays) -> np.ndarray:
     """Impulses of gravity and applied loads in both kicks, (2, S, B, dim + spins)."""
     euler, h = motion.euler[:, None, None], motion.h[:, None, None]
     late = np.where(motion.euler, motion.time, motion.time + motion.h)

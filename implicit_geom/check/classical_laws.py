@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from implicit_geom.check.solve_motion import BEFORE, DURING, START, Motion, dot, turning
+from implicit_geom.check.motion_arrays import BEFORE, DURING, START, MotionArrays, dot, rotational_velocity
 from implicit_geom.model.records import LAGGED
 from implicit_geom.scene.switches import Stepper
 
 
-def law_gap(motion: Motion, c: np.ndarray, stepper: Stepper) -> np.ndarray:
+def law_gap(motion: MotionArrays, c: np.ndarray, stepper: Stepper) -> np.ndarray:
     """(C,) m: the gap that the stepper's law holds at zero where a contact presses."""
     if stepper.gap == "end":
         return np.asarray(c["gap"])
@@ -25,12 +25,14 @@ def law_gap(motion: Motion, c: np.ndarray, stepper: Stepper) -> np.ndarray:
     velocities = []
     for side in ("first", "second"):
         nu = motion.nu[DURING, at, c[side]]
-        velocities.append(nu[:, :dim] + turning(nu[:, dim:], c["gap_point"] - motion.x[START, at, c[side]]))
+        velocities.append(
+            nu[:, :dim] + rotational_velocity(nu[:, dim:], c["gap_point"] - motion.x[START, at, c[side]])
+        )
     return np.asarray(c["start_gap"] + motion.h[at] * dot(c["gap_normal"], velocities[1] - velocities[0]))
 
 
 def pyramid_residual(
-    motion: Motion, c: np.ndarray, laws: Any, m_c: np.ndarray, slip: np.ndarray, stepper: Stepper
+    motion: MotionArrays, c: np.ndarray, laws: Any, m_c: np.ndarray, slip: np.ndarray, stepper: Stepper
 ) -> np.ndarray:
     """(C,) m/s: how far s is from the pyramid, and from dissipating the most that is possible there."""
     k = stepper.directions
@@ -50,7 +52,9 @@ def pyramid_residual(
     return np.asarray(np.maximum(outside, missing))
 
 
-def separation(motion: Motion, c: np.ndarray, laws: Any, slip: np.ndarray, stepper: Stepper) -> np.ndarray:
+def relaxation_separation(
+    motion: MotionArrays, c: np.ndarray, laws: Any, slip: np.ndarray, stepper: Stepper
+) -> np.ndarray:
     """(C,) m/s: mu Lambda, at which LCP2 lets a pressing contact open [AH02, eq. 12 with Gamma = 0]."""
     if stepper.relaxation != "LCP2":
         return np.zeros(len(c))
@@ -61,7 +65,7 @@ def separation(motion: Motion, c: np.ndarray, laws: Any, slip: np.ndarray, stepp
     return np.asarray(laws.mu * speed)
 
 
-def _corners(motion: Motion, c: np.ndarray, laws: Any, stepper: Stepper) -> np.ndarray:
+def _corners(motion: MotionArrays, c: np.ndarray, laws: Any, stepper: Stepper) -> np.ndarray:
     """(C, k) angles of the pyramids' corners from t."""
     phase = np.zeros(len(c))
     if stepper.aligned:
@@ -76,13 +80,13 @@ def _fastest(w: np.ndarray, corners: np.ndarray) -> np.ndarray:
     return np.asarray(np.maximum(np.max(-along, axis=1), np.abs(w[:, 2])))
 
 
-def _slip_before(motion: Motion, c: np.ndarray) -> np.ndarray:
+def _slip_before(motion: MotionArrays, c: np.ndarray) -> np.ndarray:
     """(C, 3) slip with the velocities at the start, where and in the frame in which the impulses act."""
     at = c["solve"]
     pose = np.where(c["stage"] == LAGGED, START, 1)
     nu = [motion.nu[BEFORE, at, c[side]] for side in ("first", "second")]
     one, two = (
-        u[:, :3] + turning(u[:, 3:], c["point"] - motion.x[pose, at, c[side]])
+        u[:, :3] + rotational_velocity(u[:, 3:], c["point"] - motion.x[pose, at, c[side]])
         for u, side in zip(nu, ("first", "second"), strict=True)
     )
     spin = dot(c["normal"], nu[1][:, 3:] - nu[0][:, 3:])

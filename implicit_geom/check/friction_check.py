@@ -7,26 +7,26 @@ from typing import Any
 
 import numpy as np
 
-from implicit_geom.check.solve_motion import (
+from implicit_geom.check.motion_arrays import (
     AFTER,
     BEFORE,
     DURING,
     END,
     START,
-    Motion,
+    MotionArrays,
     apply,
     cross,
     dot,
     exponential,
-    turning,
+    rotational_velocity,
 )
 from implicit_geom.model.model import Model
 from implicit_geom.model.records import EULER, LAGGED, POSITION, VELOCITY
 
 
 @dataclass(frozen=True)
-class Laws:
-    """What each contact's pair says, (C,) or (C, 3)."""
+class FrictionParameters:
+    """The friction law of each contact's pair, (C,) or (C, 3)."""
 
     m_c: np.ndarray
     mu: np.ndarray
@@ -36,7 +36,7 @@ class Laws:
     frame: np.ndarray  # (C,) the body to whose axes that is attached, -1 for the world
 
     @staticmethod
-    def of(model: Model, c: np.ndarray) -> Laws:
+    def of(model: Model, c: np.ndarray) -> FrictionParameters:
         numbers, row = np.unique(c["pair"], return_inverse=True)
         pairs = [model.pairs[i] for i in numbers]
         laws = [p.law for p in pairs]
@@ -48,10 +48,10 @@ class Laws:
         direction = np.array([law.direction or (0.0,) * model.dim for law in laws])
         frame = np.array([-1 if law.frame is None else model.names.index(law.frame) for law in laws])
         every = (1 / np.sum(1 / mass, axis=1), mu, e * (mu > 0)[:, None], given, direction, frame)
-        return Laws(*(values[row] for values in every))
+        return FrictionParameters(*(values[row] for values in every))
 
 
-def slips(motion: Motion, c: np.ndarray, laws: Laws) -> tuple[np.ndarray, np.ndarray]:
+def slips(motion: MotionArrays, c: np.ndarray, laws: FrictionParameters) -> tuple[np.ndarray, np.ndarray]:
     """Relative velocity (C, dim) and slip (C, 3) that each contact's stage names.
 
     Velocity stage: at the end. Euler: the velocities that moved the bodies, at the end, or at the start
@@ -76,14 +76,19 @@ def slips(motion: Motion, c: np.ndarray, laws: Laws) -> tuple[np.ndarray, np.nda
 
 
 def _slip(
-    motion: Motion, c: np.ndarray, point: np.ndarray, frame: tuple[np.ndarray, ...], pose: Any, velocity: Any
+    motion: MotionArrays,
+    c: np.ndarray,
+    point: np.ndarray,
+    frame: tuple[np.ndarray, ...],
+    pose: Any,
+    velocity: Any,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Velocity of the second body's point relative to the first's (C, dim), and (v_t, v_o, v_r) (C, 3)."""
     dim, at = motion.model.dim, c["solve"]
     n, t, o = frame
     nu = [motion.nu[velocity, at, c[side]] for side in ("first", "second")]
     r = [point - motion.x[pose, at, c[side]] for side in ("first", "second")]
-    one, two = (u[:, :dim] + turning(u[:, dim:], lever) for u, lever in zip(nu, r, strict=True))
+    one, two = (u[:, :dim] + rotational_velocity(u[:, dim:], lever) for u, lever in zip(nu, r, strict=True))
     relative = two - one
     if dim == 2:
         nothing = np.zeros(len(c))
@@ -106,7 +111,7 @@ def _stage_two(rows: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]
 
 
 def _arrived_frame(
-    motion: Motion, rows: np.ndarray, last: np.ndarray, laws: Laws, mean: np.ndarray
+    motion: MotionArrays, rows: np.ndarray, last: np.ndarray, laws: FrictionParameters, mean: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Normal and tangents of stage 1 at the end: turned with the normal, or as `direction` says."""
     n = last["normal"]
@@ -128,8 +133,10 @@ def _arrived_frame(
     return n, t, o
 
 
-def friction_residual(c: np.ndarray, laws: Laws, m_c: np.ndarray, slip: np.ndarray) -> np.ndarray:
-    """(C,) m/s: |s - Proj(s - w)|, and any impulse over m_c in a component without friction.
+def friction_residual(
+    c: np.ndarray, laws: FrictionParameters, m_c: np.ndarray, slip: np.ndarray
+) -> np.ndarray:
+    """(C,) m/s: |s - Proj(s - w)| [C07, eq. 5], and any impulse over m_c in a component without friction.
 
     Infinite where the slip is not known.
     """

@@ -9,10 +9,10 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from implicit_geom.geometry.distance import closest
-from implicit_geom.geometry.supports import spheres_that_meet
-from implicit_geom.model.closest_point_problem import KINDS, Placed
+from implicit_geom.geometry.distance import find_closest_points
+from implicit_geom.geometry.supports import overlapping_spheres
 from implicit_geom.model.model import Model
+from implicit_geom.model.placed_shape import KINDS, PlacedShape
 from implicit_geom.model.records import POSITION
 from implicit_geom.process.building import Kept
 from implicit_geom.process.threads import building
@@ -51,7 +51,7 @@ def geometry_residual(model: Model, solve: Any) -> GeometryResidual:
             normal = max(normal, normal_cone_distance(body, local, sign * body.R.T @ c.normal))
     bodies = np.arange(len(model.bodies))
     unbounded = bodies[~np.isfinite(model.reach)]
-    near = spheres_that_meet(solve.end.x, model.reach, np.setdiff1d(bodies, unbounded))
+    near = overlapping_spheres(solve.end.x, model.reach, np.setdiff1d(bodies, unbounded))
     fixed = np.isin(bodies, model.moving, invert=True)
     others = {(min(int(u), int(b)), max(int(u), int(b))) for u in unbounded for b in bodies if u != b}
     for i, j in sorted({*zip(*(side.tolist() for side in near), strict=True), *others}):
@@ -60,11 +60,11 @@ def geometry_residual(model: Model, solve: Any) -> GeometryResidual:
         for number in model.pairs.number(*model.pieces.of_pairs(np.array([i]), np.array([j]))).tolist():
             if number not in closed:
                 a, b = (model.placed(solve.end, piece) for piece in model.pairs[number].pieces)
-                overlap = max(overlap, -closest(a, b).points.gap)
+                overlap = max(overlap, -find_closest_points(a, b).points.gap)
     return GeometryResidual(touching, normal, overlap)
 
 
-def normal_cone_distance(body: Placed, local: np.ndarray, n: np.ndarray) -> float:
+def normal_cone_distance(body: PlacedShape, local: np.ndarray, n: np.ndarray) -> float:
     """Distance of n from the cone of outward normals at a point of the surface (shape's frame)."""
     from scipy.optimize import nnls
 

@@ -1,4 +1,4 @@
-"""Anitescu and Hart's successive convex relaxation of the step of Stewart and Trinkle, on contacts as arrays.
+"""The subproblems of Anitescu and Hart: LCP0, and its successive convex relaxations LCP1 and LCP2.
 
 LCP0   [AH02, eqs. 6, 7], the step itself by Lemke's method: nonconvex, and hard for large piles
 LCP1   [AH02, eqs. 15 to 19], Gamma = mu Lambda(nu) by fixed point: converges for small friction
@@ -17,8 +17,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from implicit_geom.classical.contacts import Contacts
-from implicit_geom.classical.pyramid import Pyramids
-from implicit_geom.classical.relaxation import Program
+from implicit_geom.classical.friction_pyramid import PyramidProblem
+from implicit_geom.classical.quadratic_program import QuadraticProgram
 from implicit_geom.solvers import lcp
 
 MODELS = ("LCP0", "LCP1", "LCP2")
@@ -43,13 +43,13 @@ class Subproblem:
         """(n,) gap / h, m/s [AH02, after eq. 7]."""
         return self.contacts.gap / self.h
 
-    def taken(self, rows: np.ndarray) -> Subproblem:
+    def restricted_to(self, rows: np.ndarray) -> Subproblem:
         """The same step with the chosen contacts, in their order."""
         return replace(self, contacts=self.contacts.take(rows), D=self.D[rows])
 
 
 @dataclass(frozen=True)
-class Outcome:
+class SubproblemOutcome:
     """The end of a subproblem; `error` is that of the linear complementarity problem that was solved last.
 
     p (n, 1 + components) impulses p_n, p_t (p_o, p_r); slip (n,) is Lambda [AH02, eq. 17];
@@ -66,10 +66,13 @@ class Outcome:
     reason: str = ""  # why it is no solution
 
 
-def solve(
+def solve_subproblem(
     problem: Subproblem, model: str = "LCP2", *, limit: int = 10_000, tolerance: float = 1e-5
-) -> Outcome:
-    """LCP0 in `limit` pivots at most; LCP1 in `limit` rounds, until Lambda changes by `tolerance`, m/s."""
+) -> SubproblemOutcome:
+    """LCP0 [AH02, eqs. 6, 7], LCP1 or LCP2 [AH02, eqs. 15 to 19].
+
+    LCP0 in `limit` pivots at most; LCP1 in `limit` rounds, until Lambda changes by `tolerance`, m/s.
+    """
     matrices = _Matrices(problem)
     return _direct(matrices, limit) if model == "LCP0" else _relaxed(matrices, model, limit, tolerance)
 
@@ -123,31 +126,31 @@ class _Matrices:
         iterations: int,
         history: list[float],
         reason: str = "",
-    ) -> Outcome:
+    ) -> SubproblemOutcome:
         """All that follows from the impulses."""
         y = self.T.T @ p.ravel()
         slip = self.slip(y)
         pressed = p[:, 0] > 1e-9 * p[:, 0].max(initial=0.0)
         separation = np.where(pressed, self.c.mu * slip - gamma, 0.0)
         nu = self.velocities(y)
-        return Outcome(nu, p, slip, separation, error, iterations, history, reason)
+        return SubproblemOutcome(nu, p, slip, separation, error, iterations, history, reason)
 
 
 def direct_problem(problem: Subproblem) -> tuple[np.ndarray, np.ndarray]:
-    """M and q of LCP0 in the unknowns of `pyramid.Pyramids` [AH02, eqs. 6, 7], velocities eliminated."""
-    return _direct_problem(_Matrices(problem), Pyramids(problem.D, problem.contacts.mu))
+    """M and q of LCP0 in the unknowns of `PyramidProblem` [AH02, eqs. 6, 7], velocities eliminated."""
+    return _direct_problem(_Matrices(problem), PyramidProblem(problem.D, problem.contacts.mu))
 
 
-def _direct_problem(m: _Matrices, pyramids: Pyramids) -> tuple[np.ndarray, np.ndarray]:
+def _direct_problem(m: _Matrices, pyramids: PyramidProblem) -> tuple[np.ndarray, np.ndarray]:
     G = m.T.toarray().reshape(len(m.c), m.parts, -1)
     rates = m.rates.copy()
     rates[:, 0] += m.problem.delta
     return pyramids.problem(G, G, rates)
 
 
-def _direct(m: _Matrices, limit: int) -> Outcome:
-    pyramids = Pyramids(m.problem.D, m.c.mu)
-    found = lcp.solve(*_direct_problem(m, pyramids), limit=limit)
+def _direct(m: _Matrices, limit: int) -> SubproblemOutcome:
+    pyramids = PyramidProblem(m.problem.D, m.c.mu)
+    found = lcp.solve_lcp(*_direct_problem(m, pyramids), limit=limit)
     p = pyramids.impulses(np.maximum(found.z, 0.0))
     reason = "" if found.converged else f"LCP0 is not solved: {found.reason}"
     # (at a solution a contact that presses does not separate: Gamma = mu Lambda)
@@ -155,13 +158,13 @@ def _direct(m: _Matrices, limit: int) -> Outcome:
     return m.ended(p, gamma, error=found.error, iterations=found.iterations, history=[], reason=reason)
 
 
-def _relaxed(m: _Matrices, model: str, limit: int, tolerance: float) -> Outcome:
-    """The logical flow of [AH02, section 4 A], steps 4 to 7."""
+def _relaxed(m: _Matrices, model: str, limit: int, tolerance: float) -> SubproblemOutcome:
+    """Gamma = mu Lambda(nu) by fixed point [AH02, eqs. 15, 17, 19; section 4 A, steps 4 to 7]."""
     from scipy import sparse
 
     n, k = m.problem.D.shape[:2]
     corners = np.concatenate([np.ones((n, k, 1)), m.c.mu[:, None, None] * m.problem.D], axis=2)
-    program = Program(sparse.csr_matrix(sparse.block_diag(list(corners)) @ m.T))
+    program = QuadraticProgram(sparse.csr_matrix(sparse.block_diag(list(corners)) @ m.T))
     base = (corners @ m.rates[:, :, None])[:, :, 0] + m.problem.delta[:, None]
     gamma, last = np.zeros(n), np.zeros(n)
     history: list[float] = []

@@ -60,8 +60,8 @@ class Contacts:
         dim = self.r1.shape[1]
         one, two = nu[self.first], nu[self.second]
         out = two[:, :dim] - one[:, :dim]
-        out += rotation.turning(two[:, dim:], self.r2)
-        out -= rotation.turning(one[:, dim:], self.arm1)
+        out += rotation.rotational_velocity(two[:, dim:], self.r2)
+        out -= rotation.rotational_velocity(one[:, dim:], self.arm1)
         return out
 
     @cached_property
@@ -70,7 +70,7 @@ class Contacts:
         return cross(self.r1, self.normal), cross(self.r2, self.normal)
 
     def normal_velocity(self, nu: np.ndarray) -> np.ndarray:
-        """(n,) W_n^T nu, m/s."""
+        """(n,) W_n^T nu, the rate of the gap, m/s [C07, eq. 4]."""
         dim = self.r1.shape[1]
         one, two = nu[self.first], nu[self.second]
         lever1, lever2 = self.levers
@@ -79,7 +79,7 @@ class Contacts:
         return np.asarray(rate)
 
     def slip(self, nu: np.ndarray) -> np.ndarray:
-        """(n, 3) v_t, v_o (m/s), v_r (rad/s); (n, 1) in the plane."""
+        """(n, 3) W_t^T nu, W_o^T nu (m/s), W_r^T nu (rad/s) [C07, eq. 5]; (n, 1) in the plane."""
         u = self.relative(nu)
         along = np.sum(self.tangent * u, axis=1)
         if u.shape[1] == 2:
@@ -88,7 +88,7 @@ class Contacts:
         return np.stack([along, np.sum(self.binormal * u, axis=1), spin], axis=1)
 
     def wrenches(self) -> tuple[np.ndarray, np.ndarray]:
-        """W: (n, c, dim + spins) on the first and on the second body of a unit p_n, p_t (p_o, p_r).
+        """W [C07, eq. 1]: (n, c, dim + spins) on the first and the second body of a unit p_n, p_t (p_o, p_r).
 
         c = 2 in the plane, 4 in space.
         """
@@ -115,21 +115,21 @@ def cross(r: np.ndarray, f: np.ndarray) -> np.ndarray:
     return (r[:, 0] * f[:, 1] - r[:, 1] * f[:, 0])[:, None]
 
 
-def stacked(parts: list[Contacts]) -> Contacts:
+def stack_contacts(parts: list[Contacts]) -> Contacts:
     """All rows of several sets of contacts, one after the other."""
     return Contacts(*(np.concatenate([getattr(p, name) for p in parts]) for name in NAMES))
 
 
-def joined(parts: list[Contacts], dim: int) -> Contacts:
+def join_contacts(parts: list[Contacts], dim: int) -> Contacts:
     """All contacts, in the order of their pairs and features."""
     parts = [p for p in parts if len(p)]
     if len(parts) < 2:
-        return parts[0] if parts else none(dim)
-    c = stacked(parts)
+        return parts[0] if parts else no_contacts(dim)
+    c = stack_contacts(parts)
     return c.take(np.lexsort((c.feature, c.pair)))
 
 
-def none(dim: int) -> Contacts:
+def no_contacts(dim: int) -> Contacts:
     """No contacts."""
     whole, number, vector = np.zeros(0, int), np.zeros(0), np.zeros((0, dim))
     e, planes = np.zeros((0, 1 if dim == 2 else 3)), np.zeros((0, dim + 1))

@@ -29,8 +29,8 @@ from itertools import islice, product
 import numpy as np
 
 from implicit_geom.classical.contacts import Contacts
-from implicit_geom.classical.step import Key, Outcome, Step
-from implicit_geom.classical.vertex_shapes import Rows, VertexShapes
+from implicit_geom.classical.step import ClassicalStep, Key, StepOutcome
+from implicit_geom.classical.vertex_finder import FacetRows, VertexFinder
 from implicit_geom.model.model import Model
 from implicit_geom.scene.switches import Stepper
 
@@ -40,17 +40,17 @@ NOTHING = 1e-13  # impulse over the lighter body's mass, over the speeds at hand
 SLACK = 1e-9  # over the speeds at hand: rate of a gap that counts as zero
 
 
-class VertexStep(Step):
+class NguyenTrinkleStep(ClassicalStep):
     """Steps of a planar model, by whole shapes or by the conjunction of their facets."""
 
-    finder: VertexShapes
+    finder: VertexFinder
 
     def __init__(self, model: Model, stepper: Stepper, tolerance: float) -> None:
         super().__init__(model, stepper, tolerance)
-        self.finder = VertexShapes(model, stepper.facets)
+        self.finder = VertexFinder(model, stepper.facets)
         self.conjunction = stepper.scheme == "conjunction"
 
-    def _converge(self, travel: np.ndarray, warm: dict[Key, np.ndarray]) -> Outcome | str:
+    def _converge(self, travel: np.ndarray, warm: dict[Key, np.ndarray]) -> StepOutcome | str:
         rows = self.finder.rows(self.state, travel)
         if self.conjunction:
             found = self._solved(rows, np.flatnonzero(rows.close), warm)
@@ -76,8 +76,8 @@ class VertexStep(Step):
         return self._enumerate(rows, list(tried), warm, why)
 
     def _enumerate(
-        self, rows: Rows, tried: list[tuple[int, ...]], warm: dict[Key, np.ndarray], why: str
-    ) -> Outcome | str:
+        self, rows: FacetRows, tried: list[tuple[int, ...]], warm: dict[Key, np.ndarray], why: str
+    ) -> StepOutcome | str:
         """All combinations of the facets that contacts were given, and of those their vertices are on now."""
         now = rows.largest(rows.facets.gap)
         options = [sorted({*facets, int(k)}) for facets, k in zip(zip(*tried, strict=True), now, strict=True)]
@@ -94,13 +94,16 @@ class VertexStep(Step):
         return why or "no choice of facets solves the contacts"
 
     def _psi(self, facets: Contacts, nu: np.ndarray) -> np.ndarray:
-        """(n,) psi over h: gap / h + W_n^T nu, m/s."""
+        """(n,) psi over h at the end of the step, linearised: gap / h + W_n^T nu, m/s [NT12, eqs. 1, 11]."""
         return np.asarray(facets.gap / self.h + facets.normal_velocity(nu))
 
     def _solved(
-        self, rows: Rows, chosen: np.ndarray, warm: dict[Key, np.ndarray]
+        self, rows: FacetRows, chosen: np.ndarray, warm: dict[Key, np.ndarray]
     ) -> tuple[np.ndarray, Contacts, np.ndarray, float] | str:
-        """Velocities (B, size), contacts and impulses (n, c) where the chosen rows are all the contacts."""
+        """Velocities (B, size), contacts, impulses (n, c) with 0 <= lambda _|_ psi >= 0 at the chosen rows.
+
+        [NT12, eq. 12], which is [NT12, eq. 11] where each contact has the facet of its largest psi.
+        """
         m = self.model.moving
         u, B = self.momentum.about(self.before[m])
         nu = np.zeros_like(self.before)
@@ -117,16 +120,18 @@ class VertexStep(Step):
         lighter = np.minimum(self.model.mass[sub.first], self.model.mass[sub.second])
         return nu, sub, np.where((p[:, :1] > NOTHING * self.speed * lighter[:, None]), p, 0.0), error
 
-    def _outcome(self, rows: Rows, nu: np.ndarray, sub: Contacts, p: np.ndarray, error: float) -> Outcome:
+    def _outcome(
+        self, rows: FacetRows, nu: np.ndarray, sub: Contacts, p: np.ndarray, error: float
+    ) -> StepOutcome:
         """With the facets from which vertices are farthest out at the end: those tell of overlaps."""
-        end = self.finder.again(rows.facets, self.state.advanced(nu, self.h))
+        end = self.finder.at_pose(rows.facets, self.state.advanced(nu, self.h))
         every = rows.facets.take(rows.largest(end.gap))
         if not self.conjunction:
             error = max(error, disjunction_residual(rows, self._psi(rows.facets, nu), sub, p) / self.speed)
-        return Outcome(nu, sub, sub, every, p, 1, error)
+        return StepOutcome(nu, sub, sub, every, p, 1, error)
 
 
-def disjunction_residual(rows: Rows, psi: np.ndarray, sub: Contacts, p: np.ndarray) -> float:
+def disjunction_residual(rows: FacetRows, psi: np.ndarray, sub: Contacts, p: np.ndarray) -> float:
     """How far the rows of [NT12, eq. 11] are from holding, m/s; sub and p have one row a contact.
 
     c and d hold by their definitions; what is left is max psi >= 0, and d_i + max psi = 0 where lambda_i > 0.

@@ -1,4 +1,4 @@
-"""True overlaps of polytopes, whatever contacts a step has looked at.
+"""Separation and overlap of polytopes, whatever contacts a step has looked at.
 
 Contacts of polytopes are vertices and faces, so that bodies which cross like a plus sign have none. After
 every step the separation of all polytopes that are near each other is computed anew,
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from implicit_geom.classical.finder import Finder
+from implicit_geom.classical.contact_finder import ContactFinder
 from implicit_geom.model.model import Model, State
 
 PASSED = 1 / 4  # overlap over the thinner body's thickness, half its least extent: no contact any more
@@ -38,7 +38,7 @@ class Overlap:
 class Overlaps:
     """Looks at the polytopes of a model."""
 
-    def __init__(self, model: Model, finder: Finder) -> None:
+    def __init__(self, model: Model, finder: ContactFinder) -> None:
         self.model, self.finder = model, finder
         self.cornered = np.array([len(finder.corners(p)[0]) > 0 for p in range(len(model.pieces.shapes))])
         self.any = int(self.cornered.sum()) > 1
@@ -73,9 +73,9 @@ class Overlaps:
         return Overlap(pair, int(owner[i]), int(owner[j]), *best)
 
     def _spatial(self, state: State, pair: int, i: int, j: int) -> Overlap:
-        from implicit_geom.classical.hulls import nearest
+        from implicit_geom.classical.polyhedron_contacts import closest_polyhedra
 
-        gap, n, _, point = nearest(self.finder.surfaces, state, i, j)  # (of a single piece each)
+        gap, n, _, point = closest_polyhedra(self.finder.surfaces, state, i, j)  # (of a single piece each)
         return Overlap(pair, i, j, gap, n, point)
 
     def passed(self, start: State, nu: np.ndarray, h: float, fastest: np.ndarray, exact: bool) -> str:

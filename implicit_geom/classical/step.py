@@ -1,4 +1,4 @@
-"""One step by successive linearisation: sixteen schemes that differ in four switches.
+"""One classical step by successive linearisation: sixteen schemes that differ in four switches.
 
     M (nu - nu_l) = h F + W p,    q+ = q (+) h nu,    0 <= p_n _|_ gap >= 0,    friction    [C07, eqs. 3 to 5]
 
@@ -20,14 +20,19 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from implicit_geom.classical import pyramid
+from implicit_geom.classical.contact_finder import ContactFinder
 from implicit_geom.classical.contacts import Contacts
-from implicit_geom.classical.ellipsoid import OPTIONS, Ellipsoids
-from implicit_geom.classical.finder import Finder
-from implicit_geom.classical.momentum import Momentum
+from implicit_geom.classical.friction_ellipsoid import OPTIONS, EllipsoidProblem
+from implicit_geom.classical.friction_pyramid import (
+    PyramidProblem,
+    directions,
+    single_contact,
+    solve_pyramids,
+)
+from implicit_geom.classical.linearised_momentum import LinearisedMomentum
 from implicit_geom.model.model import Model, State
 from implicit_geom.scene.switches import Stepper
-from implicit_geom.solvers.newton import solve
+from implicit_geom.solvers.newton import solve_by_newton
 
 MARGIN = 1.5  # contacts are looked for within this much more than a step's expected motion
 SLACK = 1e-6  # and within this part of the body's size
@@ -40,13 +45,13 @@ WIDER = 5  # times that contacts are looked for farther away
 # How the friction ellipsoid is looked for: from the impulses of a pyramid of so many directions (none: from
 # the last ones), with a slip weighed so much. Vertices that wedge a body slip by next to nothing, and only
 # a large weight tells those that do from those that stick.
-WAYS = ((0, 1.0), (8, 1.0), (8, 1e4), (8, 1e6), (32, 1e3), (32, 1e4), (32, 1e6))
+ATTEMPTS = ((0, 1.0), (8, 1.0), (8, 1e4), (8, 1e6), (32, 1e3), (32, 1e4), (32, 1e6))
 
 Key = tuple[int, int]  # pair, feature
 
 
 @dataclass
-class Outcome:
+class StepOutcome:
     """What a step found: velocities (B, size), contacts as gaps and wrenches see them, impulses (n, c)."""
 
     nu: np.ndarray
@@ -59,13 +64,13 @@ class Outcome:
     history: list[float] = field(default_factory=list)
 
 
-class Step:
+class ClassicalStep:
     """Solves steps of a model."""
 
     def __init__(self, model: Model, stepper: Stepper, tolerance: float) -> None:
         self.model, self.stepper, self.tolerance = model, stepper, tolerance
-        self.finder = Finder(model, stepper.facets if stepper.surface == "faceted" else None)
-        self.momentum = Momentum(model)
+        self.finder = ContactFinder(model, stepper.facets if stepper.surface == "faceted" else None)
+        self.momentum = LinearisedMomentum(model)
         self.place = np.full(len(model.bodies), -1)
         self.place[model.moving] = np.arange(model.moving.size)
         self.reach = np.where(np.isfinite(model.reach), model.reach, 1.0)
@@ -76,8 +81,8 @@ class Step:
 
     def solve(
         self, state: State, h: float, impulse: np.ndarray, warm: dict[Key, np.ndarray]
-    ) -> Outcome | str:
-        """The motion over h; a reason where there is none. `warm` holds the impulses of the last step."""
+    ) -> StepOutcome | str:
+        """The motion over h [C07, eqs. 3 to 5]; a reason where there is none. `warm`: last impulses."""
         self.momentum.prepare(state, h, impulse)
         self.state, self.h = state, h
         self.trace = []
@@ -110,7 +115,7 @@ class Step:
 
     # ---- rounds
 
-    def _converge(self, travel: np.ndarray, warm: dict[Key, np.ndarray]) -> Outcome | str:
+    def _converge(self, travel: np.ndarray, warm: dict[Key, np.ndarray]) -> StepOutcome | str:
         state, finder = self.state, self.finder
         here = finder.contacts(state, travel)
         nu, history = self.before, self.trace
@@ -143,7 +148,7 @@ class Step:
 
     def _round(
         self, gaps: Contacts, nu: np.ndarray, there: State | None, warm: dict[Key, np.ndarray]
-    ) -> Outcome | str:
+    ) -> StepOutcome | str:
         """One linearisation about nu, with all contacts that matter."""
         m = self.model.moving
         u, B = self.momentum.about(nu[m])
@@ -172,16 +177,16 @@ class Step:
             rate[chosen] = 0.0
             bad = np.flatnonzero(rate < -slack)
             if not bad.size:
-                return Outcome(full, sub, wrenches, gaps, p, 1, error)
+                return StepOutcome(full, sub, wrenches, gaps, p, 1, error)
             chosen = np.sort(np.concatenate([chosen, _worst(gaps.pair, rate, bad)]))
         return "the set of pressing contacts did not settle"
 
     def _wrenches(self, sub: Contacts, there: State | None) -> Contacts:
         """The contacts where impulses act and slip is measured."""
         if self.stepper.wrench == "start":
-            return sub if self.stepper.gap == "linearised" else self.finder.again(sub, self.state)
+            return sub if self.stepper.gap == "linearised" else self.finder.at_pose(sub, self.state)
         assert there is not None
-        return sub if self.stepper.gap == "end" else self.finder.again(sub, there)
+        return sub if self.stepper.gap == "end" else self.finder.at_pose(sub, there)
 
     # ---- one problem
 
@@ -220,14 +225,14 @@ class Step:
         rates = G @ u.ravel()
         rates[:, 0] += base
         if n == 1 and c == 2:
-            alone = pyramid.single(G[0] @ BW[0].T, rates[0], float(sub.mu[0]), float(wrenches.e[0, 0]))
+            alone = single_contact(G[0] @ BW[0].T, rates[0], float(sub.mu[0]), float(wrenches.e[0, 0]))
             if alone is not None:
                 return np.array([alone]), u + (np.array(alone) @ BW[0]).reshape(u.shape), 0.0
         start = np.array([np.zeros(c) if p is None else p for p in guess])
         if self.pyramids:
-            D = pyramid.directions(wrenches, self.stepper.directions, self.stepper.aligned, self.before)
+            D = directions(wrenches, self.stepper.directions, self.stepper.aligned, self.before)
             slip = (G @ (u.ravel() + np.tensordot(start, BW, 2)))[:, 1:]
-            p, _, error, why = pyramid.solve(pyramid.Pyramids(D, sub.mu), G, BW, rates, start, slip)
+            p, _, error, why = solve_pyramids(PyramidProblem(D, sub.mu), G, BW, rates, start, slip)
             if p is None:
                 self.trace.append(error)
                 return why
@@ -245,16 +250,16 @@ class Step:
         # (at rest the rounding of positions is all there is)
         rounding = ROUNDING * float(np.max(self.reach)) / self.h
         bound = max(0.1 * self.tolerance * self.speed, rounding)
-        system = Ellipsoids(G, BW, rates, c.mu, c.e, bound)
+        system = EllipsoidProblem(G, BW, rates, c.mu, c.e, bound)
         least, z, sides = np.inf, system.unknowns(start), 0
-        for count, rho in WAYS:
+        for count, rho in ATTEMPTS:
             if count != sides:
-                D = pyramid.directions(c, count, False, self.before)
+                D = directions(c, count, False, self.before)
                 none = np.zeros((len(c), c.e.shape[1]))
-                rough, *_ = pyramid.solve(pyramid.Pyramids(D, c.mu), G, BW, rates, start, none)
-                z, sides = z if rough is None else system.unknowns(rough), count
+                facets, *_ = solve_pyramids(PyramidProblem(D, c.mu), G, BW, rates, start, none)
+                z, sides = z if facets is None else system.unknowns(facets), count
             system.rho = rho
-            found = solve(system, z, OPTIONS).z
+            found = solve_by_newton(system, z, OPTIONS).z
             system.rho = 1.0
             left = float(np.abs(system.residual(found, 0.0)).max())
             if left <= bound:
@@ -264,7 +269,7 @@ class Step:
         return f"the friction of the contacts is not solved: {least:.2g} times the tolerance is left"
 
 
-def _impulses(found: Outcome) -> dict[Key, np.ndarray]:
+def _impulses(found: StepOutcome) -> dict[Key, np.ndarray]:
     """The impulses by contact."""
     keys = zip(found.gaps.pair.tolist(), found.gaps.feature.tolist(), strict=True)
     return {key: p for key, p in zip(keys, found.p, strict=True) if p[0] > 0}

@@ -1,4 +1,4 @@
-"""`ApproximateStepper`: steps of `implicit_geom.classical.step` as a simulation takes them.
+"""The classical time steppers: steps of `classical.step` with warm starts, halving and failure.
 
 A step fails where its problem is not solved. Where gap or wrench are those of the end and the rounds do
 not settle, or bodies have changed sides, it is halved, as `implicit-euler` does.
@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from implicit_geom.classical.nguyen_trinkle import VertexStep
+from implicit_geom.classical.anitescu_hart_step import AnitescuHartStep
+from implicit_geom.classical.contact_records import classical_contact_records
+from implicit_geom.classical.nguyen_trinkle import NguyenTrinkleStep
 from implicit_geom.classical.overlaps import Overlap, Overlaps
-from implicit_geom.classical.records import records
-from implicit_geom.classical.relaxed_step import RelaxedStep
-from implicit_geom.classical.step import Key, Outcome, Step
+from implicit_geom.classical.step import ClassicalStep, Key, StepOutcome
 from implicit_geom.equations.tangent import references
 from implicit_geom.interface.errors import SceneError, SimulationError
 from implicit_geom.model.model import Model, State
@@ -27,7 +27,7 @@ MAX_HALVINGS = 8  # rounds that do not settle in a 256th of the step will not do
 MAX_SOLVES = 256
 
 
-class ApproximateStepper:
+class ClassicalStepper:
     """Steps a model by the switches of a `Stepper`."""
 
     history = None  # (only compiled steps keep one)
@@ -46,17 +46,17 @@ class ApproximateStepper:
         self.last: float = 0.0  # its length
         self._constant = model.loads(0.0) if model.scene.constant_loads else None
 
-    def _problem(self) -> Step:
+    def _problem(self) -> ClassicalStep:
         """What solves a step."""
         if self.stepper.scheme in VERTEX_SCHEMES:
-            return VertexStep(self.model, self.stepper, self.tolerance)
+            return NguyenTrinkleStep(self.model, self.stepper, self.tolerance)
         for body in self.model.bodies:
             if len(body.shape.pieces) > 1:
                 raise SceneError(
                     f"bodies.{body.name}.shape: of the classical steppers only nguyen-trinkle, in the plane, "
                     "takes a union; take an implicit stepper"
                 )
-        kind = RelaxedStep if self.stepper.scheme == "anitescu-hart" else Step
+        kind = AnitescuHartStep if self.stepper.scheme == "anitescu-hart" else ClassicalStep
         return kind(self.model, self.stepper, self.tolerance)
 
     def step(self, state: State, h: float) -> Attempt:
@@ -82,7 +82,9 @@ class ApproximateStepper:
             crossed = self._crossed(found, state, end)
             if crossed:
                 return self._failure(crossed)
-            contacts = records(self.problem, found, state, end, self._overlaps(found, end, h))
+            contacts = classical_contact_records(
+                self.problem, found, state, end, self._overlaps(found, end, h)
+            )
         except SimulationError as error:
             return self._failure(str(error))
         self._keep(found, h)
@@ -93,7 +95,7 @@ class ApproximateStepper:
     def _failure(self, reason: str) -> Failure:
         return reason, [list(self.problem.trace)]
 
-    def _overlaps(self, found: Outcome, end: State, h: float) -> list[Overlap]:
+    def _overlaps(self, found: StepOutcome, end: State, h: float) -> list[Overlap]:
         """Of polytopes that were near each other in the step."""
         if not self.overlap.any:
             return []
@@ -104,7 +106,7 @@ class ApproximateStepper:
         """`Model.loads`, asked once where no load depends on time."""
         return self.model.loads(time) if self._constant is None else self._constant
 
-    def _crossed(self, found: Outcome, start: State, end: State) -> str:
+    def _crossed(self, found: StepOutcome, start: State, end: State) -> str:
         """Bodies that pass through each other within the step have changed sides: a reason."""
         h, fastest = self.problem.h, self.problem.fastest(found.nu)
         passed = self.overlap.passed(start, found.nu, h, fastest, self.stepper.gap == "end")
@@ -115,7 +117,7 @@ class ApproximateStepper:
         both = np.flatnonzero(bounded[c.first] & bounded[c.second])
         if not both.size:
             return ""
-        one, two = (self.problem.finder.again(c.take(both), s).normal for s in (start, end))
+        one, two = (self.problem.finder.at_pose(c.take(both), s).normal for s in (start, end))
         turned = np.flatnonzero(np.sum(one * two, axis=1) <= 0)
         if not turned.size:
             return ""
@@ -123,7 +125,7 @@ class ApproximateStepper:
         names = [self.model.names[b] for b in (c.first[k], c.second[k])]
         return f"tunnelling: the motion of {names[0]!r} and {names[1]!r} crosses within the step"
 
-    def _keep(self, found: Outcome, h: float) -> None:
+    def _keep(self, found: StepOutcome, h: float) -> None:
         """Impulses, and the axes along which tangents are taken, for the next step."""
         c, self.last = found.gaps, h
         keys = list(zip(c.pair.tolist(), c.feature.tolist(), strict=True))
@@ -142,7 +144,7 @@ class ApproximateStepper:
         return list(zip(c.pair.tolist(), c.gap.tolist(), strict=True))
 
     @property
-    def memory(self) -> ApproximateStepper:
+    def memory(self) -> ClassicalStepper:
         """What is remembered between steps is kept here."""
         return self
 

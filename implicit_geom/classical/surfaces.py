@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from implicit_geom.equations.closest_point import is_halfspace
+from implicit_geom.equations.constraints import is_halfspace
 from implicit_geom.interface.errors import SceneError
 from implicit_geom.model.model import Model
 from implicit_geom.scene.scene import Scene

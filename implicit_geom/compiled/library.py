@@ -15,7 +15,7 @@ from implicit_geom.compiled.loops.substep import StaticSizes
 from implicit_geom.compiled.march import emit_march
 from implicit_geom.compiled.single.functions import SingleContactFunctions
 from implicit_geom.compiled.sources import EMITTING
-from implicit_geom.equations.contact_functions import pair_kernel
+from implicit_geom.equations.pair_kernel import pair_kernel
 from implicit_geom.equations.unknowns import PairKind
 from implicit_geom.machine.lowering import lower
 from implicit_geom.machine.object_cache import LoadedCode, load

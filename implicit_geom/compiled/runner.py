@@ -15,7 +15,7 @@ from implicit_geom.equations.thresholds import COMPOSITION
 from implicit_geom.model.model import Model, State
 from implicit_geom.model.reasons import WORDS, ExitReason, words
 from implicit_geom.model.records import EULER, POSITION, VELOCITY
-from implicit_geom.model.solve_arrays import ASSESSED, PARTS, SOLVE, STEP, Solves, contact_dtype
+from implicit_geom.model.solve_arrays import ASSESSED, PARTS, SOLVE, STEP, SolveArrays, contact_dtype
 from implicit_geom.scene.options import SimulationOptions
 
 MEMORY = 1 << 22  # bytes for the rows of one call
@@ -32,14 +32,16 @@ class Runner:
         self._current: Engine | None = None  # the engine that holds the solver's memory
         self.why = ""  # what ended the last run, in few words
 
-    def run(self, state: State, wanted: int, step: int, ends: np.ndarray) -> tuple[State, Solves, np.ndarray]:
+    def run(
+        self, state: State, wanted: int, step: int, ends: np.ndarray
+    ) -> tuple[State, SolveArrays, np.ndarray]:
         """Up to `wanted` steps; the state reached, the solves, and the rows of `run.steps`.
 
         Where there are none, `why` says the reason. `step` is the number of the first step, `ends` are the
         times at which the steps end.
         """
         engine = self._engine(state, wanted)
-        none = state, Solves.empty(state), np.zeros(0, STEP)
+        none = state, SolveArrays.empty(state), np.zeros(0, STEP)
         if engine is None:
             self.why = MANY
             return none
@@ -95,8 +97,8 @@ class Runner:
 
 def _solves(
     model: Model, engine: Engine, rows: MarchOutput, times: np.ndarray, step: int, options: SimulationOptions
-) -> Solves:
-    """The rows of an engine as `Solves`; `times` are those at the starts of the steps."""
+) -> SolveArrays:
+    """The rows of an engine as `SolveArrays`; `times` are those at the starts of the steps."""
     per_step = engine.solves(0, len(times))
     count = len(rows.iterations)
     table = np.zeros(count, SOLVE)
@@ -112,7 +114,7 @@ def _solves(
     table["iterations"], table["status"] = rows.iterations, "converged"
     table["residual"] = rows.residual
     contacts = _contacts(model, engine, rows)
-    return Solves(table, rows.x, rows.q, rows.v, rows.w, rows.half, contacts)
+    return SolveArrays(table, rows.x, rows.q, rows.v, rows.w, rows.half, contacts)
 
 
 def _contacts(model: Model, engine: Engine, rows: MarchOutput) -> np.ndarray:
@@ -141,7 +143,7 @@ def _contacts(model: Model, engine: Engine, rows: MarchOutput) -> np.ndarray:
 
 def _steps(
     engine: Engine,
-    solves: Solves,
+    solves: SolveArrays,
     ends: np.ndarray,
     options: SimulationOptions,
     wall_time: float,

@@ -1,4 +1,4 @@
-"""Steps with many contacts whose friction law need not hold to all digits (`friction_tolerance`).
+"""Inexact friction: steps with many contacts whose friction law holds to `friction_tolerance` only.
 
 A linearised step is solved by sweeps over its contacts, and by rounds where those get nowhere. Once the law
 of friction holds well enough at a point of the true step, friction's impulses are held and all else, which
@@ -11,94 +11,94 @@ from dataclasses import replace
 
 import numpy as np
 
-from implicit_geom.contact.gauss_seidel import LOST, Sweeps
-from implicit_geom.contact.linearised import Frozen, Impulses
-from implicit_geom.contact.proximal_rounds import AGAIN, make_rounds
+from implicit_geom.contact.gauss_seidel import LOST, GaussSeidel
+from implicit_geom.contact.linearised import Impulses, LinearisedStep
+from implicit_geom.contact.proximal_rounds import AGAIN, proximal_rounds
 from implicit_geom.contact.step_ncp import StepNCP
-from implicit_geom.contact.subproblems import Spot, bodies_of_spots
-from implicit_geom.solvers.newton import NewtonOptions, Solution, solve
+from implicit_geom.contact.subproblems import LocalSubproblem, subproblem_bodies
+from implicit_geom.solvers.newton import NewtonOptions, NewtonResult, solve_by_newton
 
 LINEARISATIONS = 20
 FORCING = 0.2  # residual that ends the sweeps of a linearisation, over that of its start
 ENOUGH = 0.5  # the same over the tolerance of friction
 CLOSER = 0.4  # fall of it each time that friction, held, does not obey its law to the tolerance
 STEEP = 0.2  # residual beyond which the contacts' turning is left out
-SWEEPS = 200  # before spots are looked at
-TURNS = 6  # of sweeps and spots
+SWEEPS = 200  # before subproblems are made
+ALTERNATIONS = 6  # of sweeps and subproblems
 PATIENCE = 6  # linearisations after which rounds over all contacts help sweeps that get nowhere
-LARGE = 0.2  # part of the bodies in spots that calls for more sweeps instead
+LARGE = 0.2  # part of the bodies in subproblems that calls for more sweeps instead
 ROUNDS = replace(AGAIN, most=100)
 RELEASES = 4  # solves with friction held, each without that of contacts which have opened
 OPEN = 1e-9  # normal impulse over the speed scale
-INNER = 0.3  # residual that ends rounds at a spot, over that of the whole
-BETTER = 0.5  # residual of a spot that is worth taking, over that before
+INNER = 0.3  # residual that ends rounds of a subproblem, over that of the whole
+BETTER = 0.5  # residual of a subproblem that is worth taking, over that before
 
 
-def by_sweeps(problem: StepNCP, z: np.ndarray, options: NewtonOptions) -> Solution:
-    """Sweeps with the geometry linearised again and again until friction can be held."""
+def solve_by_sweeps(problem: StepNCP, z: np.ndarray, options: NewtonOptions) -> NewtonResult:
+    """GaussSeidel with the geometry linearised again and again until friction can be held."""
     few = replace(options, full_steps=6)
     history: list[float] = []
     steps, enough = 0, ENOUGH
     for k in range(LINEARISATIONS):
-        frozen = Frozen(problem, z, stiff=k > 0, pairwise=True)
-        far = frozen.far(frozen.nu, frozen.start)
+        linearised = LinearisedStep(problem, z, stiff=k > 0, pairwise=True)
+        far = linearised.largest_violation(linearised.nu, linearised.start)
         if not far < LOST:
             break
-        if far < problem.loose_friction:
+        if far < problem.friction_tolerance:
             found = with_friction_held(problem, z, few)
             history += found.history
             steps += found.iterations
             if found.converged and problem.certified(found.z):
-                return Solution(found.z, True, steps, history)
+                return NewtonResult(found.z, True, steps, history)
             enough *= CLOSER
         elif far > STEEP:
-            frozen.T = [np.zeros_like(T) for T in frozen.T]
-        tolerance = max(FORCING * far, enough * problem.loose_friction)
-        nu, P, more = solve_linearised(frozen, tolerance)
+            linearised.T = [np.zeros_like(T) for T in linearised.T]
+        tolerance = max(FORCING * far, enough * problem.friction_tolerance)
+        nu, P, more = solve_linearised(linearised, tolerance)
         steps += more
-        if k >= PATIENCE and not frozen.far(nu, P) < tolerance:
-            nu, P, _, more = make_rounds(frozen, nu, P, ROUNDS, tolerance)
+        if k >= PATIENCE and not linearised.largest_violation(nu, P) < tolerance:
+            nu, P, _, more = proximal_rounds(linearised, nu, P, ROUNDS, tolerance)
             steps += more
-        z = frozen.unknowns(nu, P)
-    return Solution(z, False, steps, history)
+        z = linearised.unknowns(nu, P)
+    return NewtonResult(z, False, steps, history)
 
 
-def solve_linearised(frozen: Frozen, tolerance: float) -> tuple[np.ndarray, Impulses, int]:
-    """Velocities and impulses by sweeps and by rounds at the hard spots, and how many Newton steps."""
-    sweeps = Sweeps(frozen)
-    nu, P, steps = frozen.nu, frozen.start, 0
-    for _ in range(TURNS):
-        swept = sweeps.go(nu, P, tolerance, SWEEPS)
+def solve_linearised(linearised: LinearisedStep, tolerance: float) -> tuple[np.ndarray, Impulses, int]:
+    """Velocities and impulses by sweeps, and by rounds in subproblems; how many Newton steps."""
+    solver = GaussSeidel(linearised)
+    nu, P, steps = linearised.nu, linearised.start, 0
+    for _ in range(ALTERNATIONS):
+        swept = solver.sweep(nu, P, tolerance, SWEEPS)
         nu, P = swept.nu, swept.P
-        if swept.far < tolerance or not swept.far < LOST:
+        if swept.residual < tolerance or not swept.residual < LOST:
             break
-        spots = bodies_of_spots(frozen, P, swept.violations, tolerance)
-        if np.sum(spots) > LARGE * spots[0].size:
+        parts = subproblem_bodies(linearised, P, swept.violations, tolerance)
+        if np.sum(parts) > LARGE * parts[0].size:
             continue
-        for inside in spots:
-            spot = Spot(frozen, nu, P, inside)
-            there, found, far, more = make_rounds(spot, spot.nu, spot.start, ROUNDS, INNER * tolerance)
-            if far < BETTER * spot.far(spot.nu, spot.start):
-                spot.put(nu, P, there, found)
+        for inside in parts:
+            part = LocalSubproblem(linearised, nu, P, inside)
+            there, found, far, more = proximal_rounds(part, part.nu, part.start, ROUNDS, INNER * tolerance)
+            if far < BETTER * part.largest_violation(part.nu, part.start):
+                part.write_back(nu, P, there, found)
             steps += more
     return nu, P, steps
 
 
-def with_friction_held(problem: StepNCP, z: np.ndarray, options: NewtonOptions) -> Solution:
+def with_friction_held(problem: StepNCP, z: np.ndarray, options: NewtonOptions) -> NewtonResult:
     """The step with the impulses of friction in z: converged where their law holds well enough, too."""
     steps, held = 0, z
     for _ in range(RELEASES):
-        problem.hold(held)
-        found = solve(problem, held, options, damped=False)
-        problem.hold(None)
+        problem.hold_friction(held)
+        found = solve_by_newton(problem, held, options, damped=False)
+        problem.hold_friction(None)
         steps += found.iterations
         if not found.converged:
             break
         held = _released(problem, found.z)
         if np.array_equal(held, found.z):
             far = float(np.max(np.abs(problem.residual(held, 0.0)) / problem.tolerance))
-            return Solution(held, far <= 1, steps, [*found.history, far])
-    return Solution(z, False, steps, found.history)
+            return NewtonResult(held, far <= 1, steps, [*found.history, far])
+    return NewtonResult(z, False, steps, found.history)
 
 
 def _released(problem: StepNCP, z: np.ndarray) -> np.ndarray:

@@ -64,8 +64,8 @@ def _groups(problem: StepNCP) -> list:
 
 
 @dataclass
-class Apart:
-    """Where full Newton steps ended: solved islands at their solution, the others where they began."""
+class IslandResult:
+    """The end of full Newton steps: solved islands at their solution, the others where they began."""
 
     z: np.ndarray
     solved: np.ndarray  # (islands,)
@@ -73,7 +73,7 @@ class Apart:
     history: list[float]
 
 
-def solve_apart(problem: StepNCP, islands: Islands, z0: np.ndarray, options: NewtonOptions) -> Apart:
+def solve_islands(problem: StepNCP, islands: Islands, z0: np.ndarray, options: NewtonOptions) -> IslandResult:
     """Full Newton steps, and one more for every solution that is only just one, each island for itself."""
     own = islands.of_unknown
     z = best = z0
@@ -104,4 +104,4 @@ def solve_apart(problem: StepNCP, islands: Islands, z0: np.ndarray, options: New
             break
         z = np.where(busy[own], z + problem.restrict(dz), z)
     solved = least <= 1
-    return Apart(np.where(solved[own], best, z0), solved, len(history) - 1, history)
+    return IslandResult(np.where(solved[own], best, z0), solved, len(history) - 1, history)

@@ -1,4 +1,4 @@
-"""Proximal rounds: a way to solutions of steps with many contacts at once, as in a pile.
+"""Proximal rounds (a proximal point method) for steps with many contacts at once, as in a pile.
 
 With the geometry linearised, contact velocities u (gap over step, scaled slip) are linear in the velocities
 nu, and a step is
@@ -13,7 +13,7 @@ search in nu alone,
 which is well behaved for large eps and nearly the step itself for small ones: eps falls while that is
 easy and rises where it is not. A fixed point is a solution for any eps: nothing is regularised. Between
 rounds the geometry is linearised anew, and the unchanged equations of the step decide when it is solved.
-`interior` gives the starts.
+`interior_point` gives initial guesses.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from implicit_geom.contact.interior_point import interior
-from implicit_geom.contact.linearised import Frozen, Impulses, LinearStep
+from implicit_geom.contact.interior_point import solve_by_interior_point
+from implicit_geom.contact.linearised import FrictionProblem, Impulses, LinearisedStep
 from implicit_geom.contact.step_ncp import StepNCP
-from implicit_geom.solvers.newton import NewtonOptions, Solution, solve
+from implicit_geom.solvers.newton import NewtonOptions, NewtonResult, solve_by_newton
 
 LINE = 6  # halvings of a step
 ARMIJO = 1e-3
@@ -34,8 +34,8 @@ EXACT = 1e-14  # residual of the momentum over the speed scale that is left by a
 
 
 @dataclass(frozen=True)
-class Effort:
-    """How the rounds are made."""
+class ProximalOptions:
+    """Limits of the rounds, and how the proximal parameter eps falls and rises."""
 
     eps: float = 1e-3
     rounds: int = 25
@@ -49,7 +49,7 @@ class Effort:
     inexact: float = 0.0  # momentum that a round may leave, over the residual of the contact laws before it
 
 
-AGAIN = Effort(eps=0.1, rounds=120, fall=0.3, inexact=1e-2)
+AGAIN = ProximalOptions(eps=0.1, rounds=120, fall=0.3, inexact=1e-2)
 LINEARISATIONS = 8  # of a step
 HOPELESS = 2e-3  # residual of a linearised step, over the speed scale, that is not worth another
 # residual over the speed scale that ends linearised steps: first ones, last
@@ -60,28 +60,35 @@ STUCK = 0.9  # of the residual that is left by a round that got nowhere
 JAMMED = 0.1  # fall of eps then
 
 
-def one_round(
-    frozen: LinearStep, anchor: Impulses, nu: np.ndarray, eps: float, effort: Effort, precision: float
+def proximal_round(
+    linearised: FrictionProblem,
+    anchor: Impulses,
+    nu: np.ndarray,
+    eps: float,
+    proximal: ProximalOptions,
+    precision: float,
 ) -> tuple[np.ndarray, Impulses, bool, int]:
     """Solve f(nu, proj(anchor - u / eps)) = 0 from nu; velocities, impulses, whether solved, Newton steps."""
 
     def evaluate(nu: np.ndarray) -> tuple[Impulses, Impulses, np.ndarray, float]:
-        z = [p - u / (eps * a) for p, u, a in zip(anchor, frozen.u(nu), frozen.softness, strict=True)]
-        P, _ = frozen.project(z)
-        f = frozen.f(nu, P)
-        return z, P, f, float(np.linalg.norm(f * frozen.weight))
+        z = [
+            p - u / (eps * a)
+            for p, u, a in zip(anchor, linearised.u(nu), linearised.delassus_diagonal, strict=True)
+        ]
+        P = linearised.project(z)
+        f = linearised.f(nu, P)
+        return z, P, f, float(np.linalg.norm(f * linearised.weight))
 
     z, P, f, size = evaluate(nu)
-    speed = float(np.linalg.norm(frozen.weight))
+    speed = float(np.linalg.norm(linearised.weight))
     # rounding: of the velocities, and of impulses that are differences of large numbers for small eps
     large = max([0.0, *(float(np.linalg.norm(a - b)) for a, b in zip(anchor, z, strict=True))])
-    good = precision * speed + 1e-16 * large * frozen.heaviest
+    good = precision * speed + 1e-16 * large * linearised.heaviest
     fair = max(1e-9 * speed, good)
-    for k in range(effort.steps):
+    for k in range(proximal.steps):
         if size <= good:
             return nu, P, True, k
-        _, slopes = frozen.project(z, slopes=True)
-        dnu = frozen.factors(slopes, eps).solve(-f)
+        dnu = linearised.factors(linearised.slopes(z), eps).solve(-f)
         step = 1.0
         for _ in range(LINE):
             trial = evaluate(nu + step * dnu)
@@ -92,92 +99,93 @@ def one_round(
             return nu, P, size < fair, k + 1
         nu = nu + step * dnu
         z, P, f, size = trial
-    return nu, P, size < fair, effort.steps
+    return nu, P, size < fair, proximal.steps
 
 
-def make_rounds(
-    frozen: LinearStep, nu: np.ndarray, P: Impulses, effort: Effort, tolerance: float
+def proximal_rounds(
+    linearised: FrictionProblem, nu: np.ndarray, P: Impulses, proximal: ProximalOptions, tolerance: float
 ) -> tuple[np.ndarray, Impulses, float, int]:
     """Rounds until the linearised step is solved to `tolerance`; the best found, how far, Newton steps."""
-    eps, steps = effort.eps, 0
+    eps, steps = proximal.eps, 0
     best = (nu, P, np.inf)
-    r = frozen.far(nu, P)
-    for _ in range(effort.rounds):
+    r = linearised.largest_violation(nu, P)
+    for _ in range(proximal.rounds):
         try:
-            precision = max(EXACT, effort.inexact * min(r, best[2]))
-            there, found, solved, k = one_round(frozen, P, nu, eps, effort, precision)
+            precision = max(EXACT, proximal.inexact * min(r, best[2]))
+            there, found, solved, k = proximal_round(linearised, P, nu, eps, proximal, precision)
         except RuntimeError:  # a singular matrix
             there, found, solved, k = nu, P, False, 1
         steps += k
-        if steps > effort.most:
+        if steps > proximal.most:
             break
         if not solved:
-            eps = eps * effort.rise
-            if eps > effort.largest:
+            eps = eps * proximal.rise
+            if eps > proximal.largest:
                 break
             continue
         P, nu = found, there
-        r = frozen.far(nu, P)
+        r = linearised.largest_violation(nu, P)
         stuck = r > STUCK * best[2]
         if r < best[2]:
             best = (nu, P, r)
         if r < tolerance:
             break
-        if k <= effort.easy:
+        if k <= proximal.easy:
             # (impulses of a jammed loop grow by r / eps in a round, until one of its contacts slips)
-            eps = max(eps * (JAMMED if stuck and k <= 1 else effort.fall), effort.smallest)
+            eps = max(eps * (JAMMED if stuck and k <= 1 else proximal.fall), proximal.smallest)
     return (*best, steps)
 
 
-Begin = Callable[[Frozen], tuple[np.ndarray, Impulses]]  # velocities and impulses that rounds start from
+# velocities and impulses that rounds start from
+InitialGuess = Callable[[LinearisedStep], tuple[np.ndarray, Impulses]]
 
 
-def as_they_are(frozen: Frozen) -> tuple[np.ndarray, Impulses]:
+def from_last_impulses(linearised: LinearisedStep) -> tuple[np.ndarray, Impulses]:
     """From the last step's impulses."""
-    return frozen.nu, frozen.start
+    return linearised.nu, linearised.start
 
 
-def from_nothing(frozen: Frozen) -> tuple[np.ndarray, Impulses]:
+def from_zero_impulses(linearised: LinearisedStep) -> tuple[np.ndarray, Impulses]:
     """Without impulses."""
-    return frozen.nu, [np.zeros_like(p) for p in frozen.start]
+    return linearised.nu, [np.zeros_like(p) for p in linearised.start]
 
 
-def by_rounds(
-    problem: StepNCP, z: np.ndarray, begin: Begin, effort: Effort, options: NewtonOptions
-) -> Solution:
+def solve_by_rounds(
+    problem: StepNCP, z: np.ndarray, begin: InitialGuess, proximal: ProximalOptions, options: NewtonOptions
+) -> NewtonResult:
     """Rounds with the geometry linearised again and again, each time followed by full Newton steps."""
     few = replace(options, full_steps=6)
     history: list[float] = []
     steps, last = 0, np.inf
     for k in range(LINEARISATIONS):
-        frozen = Frozen(problem, z, stiff=k > 0)
+        linearised = LinearisedStep(problem, z, stiff=k > 0)
         # (the first linearisations are worth a few digits only)
         tolerance = ROUGH[k] if k < len(ROUGH) else FINE
         if k == 0:
-            nu, P, r, more = make_rounds(frozen, *begin(frozen), effort, tolerance)
+            nu, P, r, more = proximal_rounds(linearised, *begin(linearised), proximal, tolerance)
         else:
-            nu, P, r, more = make_rounds(frozen, *_known_or_better(frozen), AGAIN, tolerance)
+            nu, P, r, more = proximal_rounds(linearised, *_known_or_better(linearised), AGAIN, tolerance)
         steps += more
         if not r < HOPELESS:
             break
-        z = frozen.unknowns(nu, P)
-        found = solve(problem, z, few, damped=False)
+        z = linearised.unknowns(nu, P)
+        found = solve_by_newton(problem, z, few, damped=False)
         history += found.history
         steps += found.iterations
         if found.converged and problem.certified(found.z):
-            return Solution(found.z, True, steps, history)
+            return NewtonResult(found.z, True, steps, history)
         measure = found.history[0]
         if k > 2 and measure > 0.5 * last:
             break
         last = measure
-    return Solution(z, False, steps, history)
+    return NewtonResult(z, False, steps, history)
 
 
-def _known_or_better(frozen: Frozen) -> tuple[np.ndarray, Impulses]:
-    """The last linearisation's solution, or what the interior method finds where that is far better."""
-    far = frozen.far(frozen.nu, frozen.start)
+def _known_or_better(linearised: LinearisedStep) -> tuple[np.ndarray, Impulses]:
+    """The last linearisation's solution, or what the interior-point method finds where that is better."""
+    far = linearised.largest_violation(linearised.nu, linearised.start)
     if far >= FAR:
-        found = interior(frozen, lifted=False)
-        if frozen.far(*found) < BETTER * far:
+        found = solve_by_interior_point(linearised, convex=False)
+        if linearised.largest_violation(*found) < BETTER * far:
             return found
-    return as_they_are(frozen)
+    return from_last_impulses(linearised)

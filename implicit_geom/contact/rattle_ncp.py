@@ -1,4 +1,4 @@
-"""The two stages of the RATTLE step as systems of equations; see `implicit_geom.equations.contact_ncp`."""
+"""The NCPs of the two stages of the RATTLE step: positions, then velocities (`equations.contact_ncp`)."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from implicit_geom.contact.step_ncp import CONDENSED, StepNCP
 from implicit_geom.equations.thresholds import LAG, POINT_SHIFT, TOUCH
 from implicit_geom.equations.unknowns import flat
 from implicit_geom.model.closest_point_problem import shorten
-from implicit_geom.model.contact_group import ClosestPoints, ContactGroup, WarmStart
+from implicit_geom.model.contact_group import ContactGroup, ContactPoints, WarmStart
 from implicit_geom.model.model import Model, State
-from implicit_geom.rotation import cross, turning
+from implicit_geom.rotation import cross, rotational_velocity
 
 
 @dataclass
-class Start:
+class StartContact:
     """A pair at the start of a step."""
 
     gap: float  # m
@@ -36,7 +36,7 @@ class PositionNCP(StepNCP):
 
     def __init__(self, model: Model, candidates: list[int], condensed: int = CONDENSED) -> None:
         super().__init__(model, candidates, condensed)
-        self.starts: dict[int, Start] = {}
+        self.starts: dict[int, StartContact] = {}
 
     def _start(self, g: ContactGroup, state: State, warm: dict[int, WarmStart]) -> np.ndarray:
         unknowns = super()._start(g, state, warm)
@@ -61,7 +61,7 @@ class PositionNCP(StepNCP):
             lag &= ~flat_there | (speed > LAG * np.abs(spin) * g.get("L")[:, 0])
         g.set("lag", lag[:, None])
         columns = (points.gap.tolist(), normal.tolist(), slip, touching.tolist(), points.r2, lag.tolist())
-        self.starts.update(zip(warm, map(Start, *columns), strict=False))
+        self.starts.update(zip(warm, map(StartContact, *columns), strict=False))
         return unknowns
 
     def _pulled(self, g: ContactGroup) -> np.ndarray:
@@ -133,7 +133,7 @@ class VelocityNCP(StepNCP):
         self._tolerances(tolerance)
         for g, own, members in self.members():
             contacts = [ends[c] for c in members]
-            points = ClosestPoints(
+            points = ContactPoints(
                 *(np.array([getattr(c, name) for c in contacts]) for name in ("r1", "r2", "n", "gap"))
             )
             multipliers = np.array([c.multipliers for c in contacts])
@@ -165,7 +165,7 @@ class VelocityNCP(StepNCP):
 
 
 def start_velocity(
-    g: ContactGroup, state: State, points: ClosestPoints, n: np.ndarray | None = None
+    g: ContactGroup, state: State, points: ContactPoints, n: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Normal velocity (n,) and slip (n, components) at the given points with the velocities of `state`."""
     n = points.n if n is None else n
@@ -194,7 +194,7 @@ def start_velocity(
 
 def point_velocity(state: State, body: Any, r: np.ndarray) -> np.ndarray:
     """Velocity of the point r from the centre of mass, of one body or of several."""
-    return np.asarray(state.v[body] + turning(state.w[body], r))
+    return np.asarray(state.v[body] + rotational_velocity(state.w[body], r))
 
 
 def impact_velocity(gap: float, before: float, free: float, h: float) -> float:

@@ -1,4 +1,4 @@
-"""One time step as one system of equations: momentum of every moving body, rows of every candidate pair.
+"""The NCP of a whole step [C07, eqs. 10, 11]: momentum of every moving body, rows of every candidate pair.
 
 The unknown vector is (nu of each moving body, unknowns of each contact). Each kind of pair is
 evaluated for all its pairs in one call; the assembly is a scatter with indices made once per set of
@@ -13,43 +13,45 @@ from typing import Any
 import numpy as np
 
 from implicit_geom.equations.thresholds import GAP_ROUNDING, IMPULSE_SHIFT, POINT_SHIFT
-from implicit_geom.model.body_rows import BodyRows
 from implicit_geom.model.closest_point_problem import shorten
 from implicit_geom.model.contact_group import ContactGroup, WarmStart
 from implicit_geom.model.model import Model, State
-from implicit_geom.solvers.block_elimination import Blocks, GroupPattern, Pattern
+from implicit_geom.model.momentum_rows import MomentumRows
+from implicit_geom.solvers.block_elimination import BlockMatrix, BlockPattern, GroupPattern
 from implicit_geom.solvers.newton import Jacobian
 
-CONDENSED = 250
+CONDENSED = 250  # unknowns above which each contact is eliminated by itself
 
 
 class StepNCP:
-    """The equations of a step for a fixed set of candidate pairs; a `newton.System` once prepared."""
+    """The NCP of a step [C07, eqs. 10, 11] for given candidate pairs; a `newton.System` once prepared."""
 
     scheme = "euler"
 
     def __init__(self, model: Model, candidates: list[int], condensed: int = CONDENSED) -> None:
         self.model = model
         self.candidates = candidates
-        self.condensed = condensed  # unknowns above which each contact is eliminated by itself
+        self.condensed = condensed
         self.velocities = model.dim + model.spins
-        self.bodies = BodyRows(model, self.scheme)
+        self.bodies = MomentumRows(model, self.scheme)
         numbers = np.array(candidates, int)
-        sorts, member, which = (
-            np.unique(model.pairs.sorts(numbers), return_index=True, return_inverse=True)
+        templates, member, which = (
+            np.unique(model.pairs.template_numbers(numbers), return_index=True, return_inverse=True)
             if candidates
             else (np.zeros(0, int),) * 3
         )
-        kinds = [model.pairs.sort(int(s), int(numbers[k])) for s, k in zip(sorts, member, strict=True)]
-        by_kind: dict[int, list[int]] = {}  # kernel: its sorts, in the order in which candidates show them
+        shared = [
+            model.pairs.template(int(s), int(numbers[k])) for s, k in zip(templates, member, strict=True)
+        ]
+        by_kind: dict[int, list[int]] = {}  # kernel: its templates, in the order of the candidates
         for k in np.argsort(member):
-            by_kind.setdefault(id(kinds[k].kernel), []).append(int(k))
+            by_kind.setdefault(id(shared[k].kernel), []).append(int(k))
         self.groups: list[ContactGroup] = []
         self.order: list[int] = []  # candidate of each contact, in the order of the unknowns
         for chosen in by_kind.values():
             inside = np.isin(which, chosen)
-            kernel = kinds[chosen[0]].kernel.scheme(self.scheme)
-            each = [kinds[k] for k in which[inside]]
+            kernel = shared[chosen[0]].kernel.scheme(self.scheme)
+            each = [shared[k] for k in which[inside]]
             self.groups.append(ContactGroup(model, kernel, numbers[inside], each))
             self.order += numbers[inside].tolist()
         self._index()
@@ -78,14 +80,14 @@ class StepNCP:
         self.size = N = start
         body_rows = np.arange(nv * nb).reshape(nb, nv)
         self.flat_rows = np.concatenate([body_rows.ravel(), *[s.ravel() for s in self.scatter]])
-        self.pattern: Pattern | None = None
+        self.pattern: BlockPattern | None = None
         self._flat_entries: dict[bool, np.ndarray] = {}
         if self.condensed < N:
             groups = [
                 GroupPattern(inputs, g.kernel.layout.size)
                 for g, inputs in zip(self.groups, self.gather, strict=True)
             ]
-            self.pattern = Pattern(N, nb, nv, groups)
+            self.pattern = BlockPattern(N, nb, nv, groups)
         self.shift = np.zeros(N)
         friction = [np.zeros(0, int)]
         for g, own, _ in self.members():
@@ -98,7 +100,7 @@ class StepNCP:
         )  # where the impulses of friction are, and the rows of their law
         self.held: np.ndarray | None = None
         self.islands: Any = None  # of `implicit_geom.contact.islands`, once they are known
-        self.loose_friction = 0.0
+        self.friction_tolerance = 0.0
 
     def _entries(self, smooth: bool) -> np.ndarray:
         """Positions of all Jacobian entries in the row-major dense matrix."""
@@ -129,7 +131,7 @@ class StepNCP:
         a larger tolerance than the others.
         """
         self.h = h
-        self.loose_friction = friction_tolerance if friction_tolerance > tolerance else 0.0
+        self.friction_tolerance = friction_tolerance if friction_tolerance > tolerance else 0.0
         self.bodies.prepare(state, h, impulse)
         z = np.zeros(self.size)
         z[: self.bodies.size] = self._predict(state, warm).ravel()
@@ -143,11 +145,11 @@ class StepNCP:
             metres = np.r_[at["l"], at["k"], at["P_n"], at["S"]]
             self.tolerance[own[:, metres]] += floor[:, None]
             self.proximal[own[:, at["P_n"].start :]] = 1 / g.get("U")
-        if self.loose_friction:
-            self.tolerance[self.friction] = np.maximum(self.tolerance[self.friction], self.loose_friction)
+        if self.friction_tolerance:
+            self.tolerance[self.friction] = np.maximum(self.tolerance[self.friction], self.friction_tolerance)
         return z
 
-    def hold(self, z: np.ndarray | None) -> None:
+    def hold_friction(self, z: np.ndarray | None) -> None:
         """From now on the rows of the friction law say that friction is as in z; None: the law again."""
         self.held = None if z is None else z[self.friction]
 
@@ -177,7 +179,7 @@ class StepNCP:
         kept = np.column_stack([state.v[m.moving], state.w[m.moving]])
         return np.where(pressed[m.moving, None], kept, self.bodies.free(state))
 
-    def carried(
+    def with_solution(
         self, z0: np.ndarray, other: StepNCP, z: np.ndarray, bodies: np.ndarray | None = None
     ) -> np.ndarray:
         """z0 with the velocities and contacts of a solution z of the same step with other candidates.
@@ -202,10 +204,10 @@ class StepNCP:
         ]
         return np.unique(np.concatenate([e.ravel() for e in ends]))
 
-    def weigh(self, factor: float) -> None:
-        """Weigh multipliers against constraints in the natural maps, see `ContactGroup.weigh`."""
+    def weigh_multipliers(self, factor: float) -> None:
+        """Weigh multipliers against constraints in the natural maps, see `ContactGroup.weigh_multipliers`."""
         for g in self.groups:
-            g.weigh(factor)
+            g.weigh_multipliers(factor)
 
     def carries_impulse(self, z: np.ndarray) -> bool:
         """Whether any contact carries an impulse."""
@@ -220,7 +222,7 @@ class StepNCP:
         return z
 
     def residual(self, z: np.ndarray, eps: float) -> np.ndarray:
-        """All rows at z."""
+        """All rows of [C07, eqs. 10, 11] at z, complementarity as natural maps."""
         parts = [self.bodies.linearise(z)[0]]
         for g, inputs in zip(self.groups, self.gather, strict=True):
             if eps > 0:
@@ -256,7 +258,7 @@ class StepNCP:
                     k = np.arange(p.own)[g.kernel.layout.at["S"]]
                     block[:, k] = 0.0
                     block[:, k, p.ends + k] = 1.0
-            return F, Blocks(self.pattern, momentum.copy(), blocks)
+            return F, BlockMatrix(self.pattern, momentum.copy(), blocks)
         values = np.concatenate([momentum, *(entries.ravel() for entries in jacobians)])
         J = np.bincount(self._entries(smooth=eps > 0), values, self.size**2).reshape(self.size, self.size)
         if self.held is not None:

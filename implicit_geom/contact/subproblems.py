@@ -1,4 +1,4 @@
-"""Spots of a linearised step where contact laws do not hold yet, each with the bodies around it.
+"""Local subproblems of a linearised step: bodies around contacts whose laws do not hold yet.
 
 All impulses from outside are held as they are, and the bodies inside are free to move: were the bodies
 outside held instead, those inside would be jammed between them.
@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from implicit_geom.contact.linearised import Impulses, LinearStep
-from implicit_geom.solvers.block_elimination import GroupPattern, Pattern
+from implicit_geom.contact.linearised import FrictionProblem, Impulses
+from implicit_geom.solvers.block_elimination import BlockPattern, GroupPattern
 
 
-class Spot(LinearStep):
+class LocalSubproblem(FrictionProblem):
     """Some bodies of a step and the contacts between them, at velocities and impulses of the whole."""
 
-    def __init__(self, whole: LinearStep, nu: np.ndarray, P: Impulses, inside: np.ndarray) -> None:
+    def __init__(self, whole: FrictionProblem, nu: np.ndarray, P: Impulses, inside: np.ndarray) -> None:
         nv = whole.pattern.velocities
         bodies = np.flatnonzero(inside)
         number = np.cumsum(inside) - 1
@@ -30,28 +30,28 @@ class Spot(LinearStep):
                 outside[k][within] = 0.0
                 at_ends = number[ends[within]][:, :, None] * nv + np.arange(nv)
                 groups.append(GroupPattern(at_ends.reshape(within.size, -1), 0))
-        self.pattern = Pattern(self.at.size, bodies.size, nv, groups)
+        self.pattern = BlockPattern(self.at.size, bodies.size, nv, groups)
         self.nu, self.rows = nu[self.at], whole.f(nu, outside)[self.at]
         self.momentum = whole.momentum.reshape(-1, nv * nv)[bodies]
         self.weight, self.speed, self.heaviest = whole.weight[self.at], whole.speed, whole.heaviest
         self.V, self.W, self.T = (self._from(part) for part in (whole.V, whole.W, whole.T))
         self.u0, self.mu, self.start = (self._from(part) for part in (whole.u(nu), whole.mu, P))
-        self.softness, self.scale = self._from(whole.softness), self._from(whole.scale)
+        self.delassus_diagonal, self.scale = self._from(whole.delassus_diagonal), self._from(whole.scale)
 
     def _from(self, whole: list[np.ndarray]) -> list[np.ndarray]:
         return [whole[k][within] for k, within in self.chosen]
 
-    def put(self, nu: np.ndarray, P: Impulses, there: np.ndarray, found: Impulses) -> None:
+    def write_back(self, nu: np.ndarray, P: Impulses, there: np.ndarray, found: Impulses) -> None:
         """Write what was found here into the whole."""
         nu[self.at] = there
         for (k, within), p in zip(self.chosen, found, strict=True):
             P[k][within] = p
 
 
-def bodies_of_spots(
-    whole: LinearStep, P: Impulses, violations: list[np.ndarray], tolerance: float
+def subproblem_bodies(
+    whole: FrictionProblem, P: Impulses, violations: list[np.ndarray], tolerance: float
 ) -> list[np.ndarray]:
-    """Which bodies are in each of the spots: those at bad contacts, and what presses on them."""
+    """Which bodies are in each subproblem: those at bad contacts, and what presses on them."""
     from scipy.sparse import coo_matrix
     from scipy.sparse.csgraph import connected_components
 
@@ -66,5 +66,5 @@ def bodies_of_spots(
     hard[link[np.any(hard[link], axis=1)]] = True
     link = link[np.all(hard[link], axis=1)]
     graph = coo_matrix((np.ones(len(link)), link.T), shape=(bodies, bodies))
-    _, spot = connected_components(graph, directed=False)
-    return [hard & (spot == k) for k in np.unique(spot[hard])]
+    _, part = connected_components(graph, directed=False)
+    return [hard & (part == k) for k in np.unique(part[hard])]

@@ -1,11 +1,13 @@
-"""The equations of one contact in its three forms, written once per kind of pair.
+"""The NCP of one contact [C07, eqs. 10, 11] in its three forms, written once per kind of pair.
 
     euler      the whole step of C07: closest points, wrench and slip at the end of the step
     position   stage 1 of the RATTLE step: wrench at the start, gap at the end,
                slip in between (its mean over both ends, or that of the start)
     velocity   stage 2: everything at the end; the law is on the normal velocity
 
-Each returns the contact's own rows, then its share in the two bodies' momentum balances.
+Each returns the contact's own rows, then its share in the two bodies' momentum balances. Of [C07, eq. 10]
+these are the closest points (`closest_point`), friction with [C07, eq. 11] (`friction_law`), and the wrenches
+W p of the first row, whose other terms are in `momentum`.
 
 Where bodies touch along a line or a face the contact point is part of the solution: the moment
 balance picks it within the patch. In stage 1 it is the end-of-step point r, carried back to the
@@ -32,25 +34,18 @@ from dataclasses import dataclass
 
 import casadi as ca
 
-from implicit_geom.equations.closest_point import is_halfspace, surface_rows
-from implicit_geom.equations.friction_law import friction_rows
+from implicit_geom.equations.closest_point import Turned, closest_point_rows, surface_rows
+from implicit_geom.equations.constraints import is_halfspace
+from implicit_geom.equations.contact_kinematics import cross, point_velocity, slip, velocities
+from implicit_geom.equations.friction_law import contact_law_rows
 from implicit_geom.equations.tangent import tangents
-from implicit_geom.equations.unknowns import (
-    PairKind,
-    Symbols,
-    Turned,
-    closest_point,
-    cross,
-    point_velocity,
-    slip,
-    velocities,
-)
+from implicit_geom.equations.unknowns import PairKind, Symbols
 
 Frame = tuple[ca.SX, ca.SX, ca.SX]  # n, t, o
 
 
 @dataclass(frozen=True)
-class Equations:
+class ContactEquations:
     """Symbols, rows, and what is worth reporting of a solution: expressions by name."""
 
     symbols: Symbols
@@ -58,25 +53,26 @@ class Equations:
     report: dict[str, ca.SX]
 
 
-def equations(kind: PairKind, smooth: bool, turned: Turned | None = None) -> Equations:
+def contact_equations(kind: PairKind, smooth: bool, turned: Turned | None = None) -> ContactEquations:
     """The rows of a contact in the kind's scheme, exact or smoothed; `turned`: see `closest_point`."""
     if kind.scheme == "velocity":
         return _velocity(kind, smooth)
     return {"euler": _euler, "position": _position}[kind.scheme](kind, smooth, turned)
 
 
-def _euler(kind: PairKind, smooth: bool, turned: Turned | None) -> Equations:
-    """[C07, eqs. 9 to 11, 22]."""
+def _euler(kind: PairKind, smooth: bool, turned: Turned | None) -> ContactEquations:
+    """The whole step of C07, everything at its end [C07, eqs. 10, 11, with 22 for 9]."""
     s = Symbols(kind)
-    c = closest_point(kind, s, smooth, turned)
+    c = closest_point_rows(kind, s, smooth, turned)
     frame = (c.n, *tangents(c.n, s["direction"], kind.frame, c.R))
     v = slip(kind, velocities(kind, s), (c.r1, c.r2), frame)
     return _assemble(kind, s, c.rows, c.d, v, (c.r1, c.r2), frame, smooth, {"gap": c.d})
 
 
-def _position(kind: PairKind, smooth: bool, turned: Turned | None) -> Equations:
+def _position(kind: PairKind, smooth: bool, turned: Turned | None) -> ContactEquations:
+    """Stage 1 of RATTLE: closest points at the end [C07, eqs. 9, 22], W p at the start, mean slip."""
     s = Symbols(kind)
-    c = closest_point(kind, s, smooth, turned)
+    c = closest_point_rows(kind, s, smooth, turned)
     nu = velocities(kind, s)
     start = (s.matrix("R1"), s.matrix("R2"))
     frame = (s["n"], *tangents(s["n"], s["direction"], kind.frame, start))
@@ -104,7 +100,8 @@ def _position(kind: PairKind, smooth: bool, turned: Turned | None) -> Equations:
     return _assemble(kind, s, c.rows, c.d, v, levers, frame, smooth, report, sense)
 
 
-def _velocity(kind: PairKind, smooth: bool) -> Equations:
+def _velocity(kind: PairKind, smooth: bool) -> ContactEquations:
+    """Stage 2 of RATTLE: 0 <= p_n _|_ v_n + bounce >= 0 and friction at the end, at points of the patch."""
     s = Symbols(kind)
     nu, at, dim = velocities(kind, s), kind.layout.at, kind.first.dim
     frame = (s["n"], s["t"], s["o"])
@@ -152,10 +149,10 @@ def _assemble(
     smooth: bool,
     report: dict[str, ca.SX],
     sense: ca.SX | float = 1.0,
-) -> Equations:
-    """Contact laws 0 <= p_n _|_ d >= 0 and friction against the slip v, wrench at the points given."""
+) -> ContactEquations:
+    """0 <= p_n _|_ d >= 0 and friction against the slip v [C07, eq. 11], wrenches W p at the given points."""
     at, U = kind.layout.at, s["U"]
-    law = friction_rows(
+    law = contact_law_rows(
         kind.friction,
         s.u[at["P_n"]],
         s.u[at["S"]],
@@ -169,16 +166,7 @@ def _assemble(
     p_n = s["m_c"] * law.P_n
     p_f = s["m_c"] * s["e"] * law.S if kind.components else ca.SX(0, 1)
     n, t, o = frame
-    dim = kind.first.dim
-    force, couple = impulse_and_couple(kind, p_n, p_f, frame)
-    shares = []
-    for sign, r, i in ((-1, points[0], 1), (1, points[1], 2)):
-        if not kind.moves[i - 1]:
-            continue
-        w = s[f"weight{i}"]
-        K = ca.reshape(w[1:], 3, 3) if dim == 3 else w[1:]
-        torque = sign * (cross(r, force) + couple)
-        shares += [-sign * w[0] * force, -(K @ torque)]
+    shares = _momentum_shares(kind, s, p_n, p_f, points, frame)
     seen = {
         "r1": points[0],
         "r2": points[1],
@@ -190,7 +178,24 @@ def _assemble(
         "slip": v,
         **report,
     }
-    return Equations(s, ca.vertcat(own, law.rows / U, *shares), seen)
+    return ContactEquations(s, ca.vertcat(own, law.rows / U, *shares), seen)
+
+
+def _momentum_shares(
+    kind: PairKind, s: Symbols, p_n: ca.SX, p_f: ca.SX, points: tuple[ca.SX, ca.SX], frame: Frame
+) -> list[ca.SX]:
+    """-(W_n p_n + W_t p_t + W_o p_o + W_r p_r) of [C07, eq. 10] for each moving body, scaled as its rows."""
+    dim = kind.first.dim
+    force, couple = impulse_and_couple(kind, p_n, p_f, frame)
+    shares = []
+    for sign, r, i in ((-1, points[0], 1), (1, points[1], 2)):
+        if not kind.moves[i - 1]:
+            continue
+        w = s[f"weight{i}"]
+        K = ca.reshape(w[1:], 3, 3) if dim == 3 else w[1:]
+        torque = sign * (cross(r, force) + couple)
+        shares += [-sign * w[0] * force, -(K @ torque)]
+    return shares
 
 
 def impulse_and_couple(kind: PairKind, p_n: ca.SX, p_f: ca.SX, frame: Frame) -> tuple[ca.SX, ca.SX]:

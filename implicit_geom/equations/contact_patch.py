@@ -1,4 +1,4 @@
-"""In which directions two touching bodies are flat: where their contact is a line or a face.
+"""Contact patches: the directions in which two touching bodies are flat, along a line or a face.
 
 With the multipliers l, k of the closest-point conditions, the gap between the bodies a small step y away
 from the contact point, in the tangent plane, is y'C y / 2 with
@@ -15,7 +15,7 @@ import casadi as ca
 import numpy as np
 
 from implicit_geom.equations import complementarity as cc
-from implicit_geom.equations.closest_point import is_halfspace
+from implicit_geom.equations.constraints import is_halfspace
 from implicit_geom.equations.unknowns import PairKind, Symbols
 from implicit_geom.shapes.shape import Cone, Shape, Slab
 

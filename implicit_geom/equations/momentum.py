@@ -1,4 +1,6 @@
-"""Momentum balance of a free rigid body over one implicit Euler step [C07, eq. 4], or a stage of RATTLE.
+"""Momentum balance of a rigid body, Newton and Euler's equations [C07, eq. 1] over a step [C07, eq. 4].
+
+Over one implicit Euler step, or over a stage of RATTLE.
 
 With J_W = R J R^T at the start of the step (J_W+ at its end), world axes:
 
@@ -33,7 +35,11 @@ PLANAR = {"U": 1, "v_free": 2, "w_free": 1, "gyration": 1}
 
 @built_once
 def momentum_rows(dim: int, scheme: str) -> tuple[ca.Function, dict[str, slice]]:
-    """Rows and their Jacobian by nu = (v, w) for one body, as a function of (nu, parameters)."""
+    """The rows of [C07, eq. 4], contact impulses apart, and their Jacobian by nu = (v, w), for one body.
+
+    A function of (nu, parameters), and where the parameters sit. Contacts add their impulses in
+    `contact_ncp`.
+    """
     at, start = {}, 0
     for name, size in (SPATIAL if dim == 3 else PLANAR).items():
         at[name] = slice(start, start + size)

@@ -1,4 +1,4 @@
-"""The tangents t, o of a contact, along a reference that is given, or a world axis kept while it is across n.
+"""The contact frame: tangents t, o along a given reference, or a world axis kept while it is across n.
 
 In space t is the reference without its part along n, o = n x t; in the plane t is n turned by -90 degrees.
 """

@@ -1,4 +1,4 @@
-"""Numbers that decide what a step does: when bodies touch, strike, slide, turn too far. One text for all.
+"""Thresholds of a step: when bodies touch, strike, slide, turn too far; shifts and roundings.
 
 Ratios, unless a unit is given; what they are relative to stands beside each.
 """

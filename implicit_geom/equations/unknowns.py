@@ -1,6 +1,6 @@
-"""One contact between two bodies: its unknowns, its parameters, and where its bodies are closest.
+"""The unknowns and the parameters of one contact between two bodies, and where each sits.
 
-Unknowns (all index arithmetic is in `Layout`):
+Unknowns (all index arithmetic is in `UnknownLayout`):
 
     r    closest point on the second body (on the first, where no half-space is involved), from
          that body's centre of mass, world axes, over the pair's length L
@@ -18,20 +18,19 @@ multiple of the identity may be added to the Jacobian.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from dataclasses import dataclass
 
 import casadi as ca
 import numpy as np
 
-from implicit_geom.equations.closest_point import is_halfspace, multiplier_count, surface_rows
+from implicit_geom.equations.constraints import is_halfspace, multiplier_count
 from implicit_geom.process.lazy import cached_property
-from implicit_geom.rotation import exp_symbolic, planar_symbolic
 from implicit_geom.shapes.shape import Shape
 
 
 @dataclass(frozen=True)
-class Layout:
+class UnknownLayout:
     """Where each unknown of a contact sits."""
 
     dim: int
@@ -72,7 +71,7 @@ class Layout:
 
 @dataclass(frozen=True)
 class PairKind:
-    """What distinguishes one compiled contact from another; everything else is a parameter."""
+    """What distinguishes the equations of one contact from another's; everything else is a parameter."""
 
     first: Shape
     second: Shape
@@ -96,10 +95,10 @@ class PairKind:
         return not (self.first.strictly_convex or self.second.strictly_convex)
 
     @cached_property
-    def layout(self) -> Layout:
+    def layout(self) -> UnknownLayout:
         half = is_halfspace(self.first)
         fixed_point = self.scheme == "velocity" and not self.patches
-        return Layout(
+        return UnknownLayout(
             dim=self.first.dim,
             known_normal=half or self.scheme == "velocity",
             free_point=not fixed_point,
@@ -175,91 +174,6 @@ class Symbols:
         flat_form = self[name]
         side = round(flat_form.numel() ** 0.5)
         return ca.reshape(flat_form, side, side)
-
-
-Turned = Callable[[Symbols], ca.SX]
-
-
-@dataclass(frozen=True)
-class Closest:
-    """The expressions of the closest points at the end-of-step poses."""
-
-    r1: ca.SX  # from the centres of mass, world axes, m
-    r2: ca.SX
-    n: ca.SX
-    d: ca.SX  # gap, m
-    R: tuple[ca.SX, ca.SX]  # orientations there
-    rows: ca.SX  # dimensionless
-
-
-def closest_point(kind: PairKind, s: Symbols, smooth: bool, turned: Turned | None = None) -> Closest:
-    """The closest-point rows [C07, eqs. 9, 22] at the end-of-step poses x + h v, exp(h omega) R.
-
-    `turned` gives the second body's orientation there in another form.
-    """
-    dim, at = kind.first.dim, kind.layout.at
-    h, L, U = s["h"], s["L"], s["U"]
-    length = ca.fabs(h) * U
-    eps = s["eps"] * ca.fmin(L, length) if smooth else None
-    velocity = velocities(kind, s)
-    R = (
-        _end_rotation(s.matrix("R1"), velocity[0], h),
-        _end_rotation(s.matrix("R2"), velocity[1], h) if turned is None else turned(s),
-    )
-    offset = s["offset"] + h * (velocity[1][:dim] - velocity[0][:dim])
-    if kind.layout.known_normal:
-        r2 = L * s.u[at["r"]]
-        n = R[0] @ s["theta1"][:dim]
-        height = ca.dot(s["theta1"][:dim], s["com1"]) - s["theta1"][dim]
-        d = ca.dot(n, offset + r2) + height
-        r1 = offset + r2 - d * n
-        body = surface_rows(
-            kind.second, R[1].T @ r2 + s["com2"], s["theta2"], R[1], s.u[at["k"]], s["c"], eps
-        )
-        return Closest(r1, r2, n, d, R, ca.vertcat(n + body.normal, body.rows / length))
-    r1, n, d = L * s.u[at["r"]], s.u[at["n"]], ca.fabs(h) * s.u[at["D"]]
-    r2 = r1 + d * n - offset
-    one = surface_rows(kind.first, R[0].T @ r1 + s["com1"], s["theta1"], R[0], s.u[at["l"]], s["c"], eps)
-    two = surface_rows(kind.second, R[1].T @ r2 + s["com2"], s["theta2"], R[1], s.u[at["k"]], s["c"], eps)
-    rows = ca.vertcat(
-        one.normal - n,
-        (ca.sumsqr(n) - 1) / 2,
-        two.normal + n,
-        one.rows / length,
-        two.rows / length,
-    )
-    return Closest(r1, r2, n, d, R, rows)
-
-
-def velocities(kind: PairKind, s: Symbols) -> list[ca.SX]:
-    """Velocities of the two bodies; zero where one is fixed."""
-    return [nu if move else ca.SX.zeros(nu.shape) for nu, move in zip(s.nu, kind.moves, strict=True)]
-
-
-def slip(kind: PairKind, nu: list[ca.SX], points: tuple[ca.SX, ca.SX], frame: tuple[ca.SX, ...]) -> ca.SX:
-    """(v_t, v_o, v_r) of the kept components at points from the centres of mass; frame (n, t, o)."""
-    n, t, o = frame
-    dim = kind.first.dim
-    relative = point_velocity(nu[1], points[1]) - point_velocity(nu[0], points[0])
-    spin = ca.dot(n, nu[1][dim:] - nu[0][dim:]) if dim == 3 else ca.SX(0)
-    values = {"t": ca.dot(t, relative), "o": ca.dot(o, relative), "r": spin}
-    return ca.vertcat(ca.SX(0, 1), *[values[c] for c in kind.components])
-
-
-def cross(r: ca.SX, f: ca.SX) -> ca.SX:
-    return ca.cross(r, f) if r.numel() == 3 else r[0] * f[1] - r[1] * f[0]
-
-
-def point_velocity(nu: ca.SX, r: ca.SX) -> ca.SX:
-    if r.numel() == 3:
-        return nu[:3] + ca.cross(nu[3:], r)
-    return nu[:2] + nu[2] * ca.vertcat(-r[1], r[0])
-
-
-def _end_rotation(R: ca.SX, nu: ca.SX, h: ca.SX) -> ca.SX:
-    if nu.numel() == 6:
-        return exp_symbolic(h * nu[3:]) @ R
-    return planar_symbolic(h * nu[2]) @ R
 
 
 def flat(R: np.ndarray) -> np.ndarray:

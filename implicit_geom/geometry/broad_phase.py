@@ -1,4 +1,4 @@
-"""Which pairs a step must consider, and whether a step's motion crossed something.
+"""Broad phase: which pairs a step must consider, and whether bodies cross on the way (tunnelling).
 
 Prevention, not detection: a pair is left out only while a separating plane proves that its bodies
 cannot meet within the step. The bound before the solve uses the velocities at the start; after the
@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from implicit_geom.equations.thresholds import CROSSING
-from implicit_geom.geometry.distance import Closest, closest, track
-from implicit_geom.geometry.supports import Supports, spheres_that_meet
+from implicit_geom.geometry.distance import ClosestSolution, find_closest_points, track_closest_points
+from implicit_geom.geometry.supports import Supports, overlapping_spheres
 from implicit_geom.model.model import Model, State
 
 MARGIN = 1.5  # the first guess at a step's motion is taken this much larger
@@ -91,7 +91,7 @@ class BroadPhase:
             apart[known] = np.maximum(apart[known], -extent)
         return numbers[~(apart > close)].tolist()
 
-    def around(self, state: State, h: float, loads: np.ndarray) -> list[int]:
+    def pairs_ahead(self, state: State, h: float, loads: np.ndarray) -> list[int]:
         """Pairs that bounding spheres and planes do not keep apart for the next few steps."""
         m = self.model
         pulled = h * h * np.linalg.norm(loads[:, : m.dim], axis=1) / m.mass
@@ -123,7 +123,7 @@ class BroadPhase:
             return self._all
         # (rounding of the tree's distances must not lose a pair)
         radius = (1 + 1e-9) * (np.where(self._bounded, self.model.reach, 0.0) + travel)
-        i, j = spheres_that_meet(state.x, radius, np.flatnonzero(self._bounded))
+        i, j = overlapping_spheres(state.x, radius, np.flatnonzero(self._bounded))
         unbounded = np.flatnonzero(~self._bounded)
         for k, u in enumerate(unbounded):
             rest = np.setdiff1d(np.arange(len(state.x)), unbounded[: k + 1])
@@ -267,12 +267,14 @@ class BroadPhase:
         at_seam = self.model.pairs.at_seam(c)
         thin = min(pieces.thickness[i], pieces.thickness[j])
 
-        def at(s: float, guess: np.ndarray) -> Closest:
+        def at(s: float, guess: np.ndarray) -> ClosestSolution:
             there = start.advanced(nu, s * h)
-            return track(self.model.placed(there, i), self.model.placed(there, j), guess)
+            return track_closest_points(self.model.placed(there, i), self.model.placed(there, j), guess)
 
         last = at(1.0, end)
-        first = closest(self.model.placed(start, i), self.model.placed(start, j), self.normals.get(c))
+        first = find_closest_points(
+            self.model.placed(start, i), self.model.placed(start, j), self.normals.get(c)
+        )
         # Bodies that touch at one end of the step, on the same side throughout, roll or slide on
         # each other: a little overlap on the way is the step's own error, not a crossing.
         small = CROSSING * min(pieces.size[i], pieces.size[j])
@@ -292,7 +294,7 @@ class BroadPhase:
             if found.points.gap < -allowed and at_seam:
                 # corners that pass each other flush: the branch it came from is not the nearest any more
                 there = start.advanced(nu, middle * h)
-                found = closest(self.model.placed(there, i), self.model.placed(there, j))
+                found = find_closest_points(self.model.placed(there, i), self.model.placed(there, j))
             if found.points.gap < -allowed:
                 return True
             intervals += [(s0, c0, middle, found), (middle, found, s1, c1)]

@@ -19,21 +19,16 @@ from typing import Any
 import numpy as np
 
 from implicit_geom import rotation
-from implicit_geom.equations.closest_point import is_halfspace
+from implicit_geom.equations.constraints import is_halfspace
 from implicit_geom.interface.arguments import checked_call
 from implicit_geom.interface.choices import number, vector
 from implicit_geom.interface.errors import CallError, SceneError, SimulationError
 from implicit_geom.interface.words import shown
-from implicit_geom.model.closest_point_problem import (
-    ClosestPoints,
-    GeometrySystem,
-    Placed,
-    halfspace_plane,
-    outward_normals,
-)
+from implicit_geom.model.closest_point_problem import ClosestPoints, ClosestPointSystem
+from implicit_geom.model.placed_shape import PlacedShape, halfspace_plane, outward_normals
 from implicit_geom.scene.limits import check_place
 from implicit_geom.shapes.shape import Shape
-from implicit_geom.solvers.newton import NewtonOptions, follow_path, solve
+from implicit_geom.solvers.newton import NewtonOptions, follow_path, solve_by_newton
 
 ROUNDING = 1e3  # multiple of the tolerance that rounding may leave on the rows
 STARTS = 8  # local maxima of phi that are followed up
@@ -67,7 +62,7 @@ def distance(shape_a: Shape, pose_a: Any, shape_b: Shape, pose_b: Any) -> Closes
             )
     if shape_a.dim != shape_b.dim:
         raise SceneError(f"distance: a {shape_a.dim}-D and a {shape_b.dim}-D shape cannot be compared")
-    a, b = place(shape_a, pose_a), place(shape_b, pose_b)
+    a, b = place_shape(shape_a, pose_a), place_shape(shape_b, pose_b)
     if not shape_a.bounded and not shape_b.bounded:
         raise SceneError(
             f"distance: {shape_a.kind} and {shape_b.kind} are both unbounded; give one bounded shape"
@@ -78,18 +73,18 @@ def distance(shape_a: Shape, pose_a: Any, shape_b: Shape, pose_b: Any) -> Closes
     )
 
 
-def _pieces_distance(a: Placed, b: Placed) -> ClosestPoints:
+def _pieces_distance(a: PlacedShape, b: PlacedShape) -> ClosestPoints:
     if is_halfspace(b.shape):
-        c = closest(b, a).points
+        c = find_closest_points(b, a).points
         return ClosestPoints(c.gap, c.point_b, c.point_a, -c.normal)
-    return closest(a, b).points
+    return find_closest_points(a, b).points
 
 
 def _gap(c: ClosestPoints) -> float:
     return c.gap
 
 
-def place(shape: Shape, pose: Any) -> Placed:
+def place_shape(shape: Shape, pose: Any) -> PlacedShape:
     """A shape at a pose (position, orientation), both checked."""
     if not isinstance(pose, list | tuple | np.ndarray) or len(pose) != 2:
         kind = "a quaternion w, x, y, z" if shape.dim == 3 else "an angle"
@@ -97,37 +92,37 @@ def place(shape: Shape, pose: Any) -> Placed:
     x = vector("pose: position", pose[0], shape.dim)
     check_place("pose: position", x, shape.size)
     if shape.dim == 2:
-        return Placed(shape, x, rotation.planar(number("pose: orientation", pose[1])), np.zeros(2))
+        return PlacedShape(shape, x, rotation.planar(number("pose: orientation", pose[1])), np.zeros(2))
     turn = vector("pose: orientation", pose[1], 4)
     norm = np.linalg.norm(turn)
     if norm == 0:
         raise SceneError("pose: orientation: the quaternion w, x, y, z must not be zero")
     # (any length: poses often come from other programs, and are not kept)
-    return Placed(shape, x, rotation.matrix(turn / norm), np.zeros(3))
+    return PlacedShape(shape, x, rotation.matrix(turn / norm), np.zeros(3))
 
 
 @dataclass(frozen=True)
-class Closest:
-    """Closest points together with the geometry unknowns (`Layout`, with h = 1) that produced them."""
+class ClosestSolution:
+    """Closest points together with the geometry unknowns (`UnknownLayout`, with h = 1) that produced them."""
 
     points: ClosestPoints
     unknowns: np.ndarray
 
 
-def closest(a: Placed, b: Placed, start: np.ndarray | None = None) -> Closest:
+def find_closest_points(a: PlacedShape, b: PlacedShape, start: np.ndarray | None = None) -> ClosestSolution:
     """Closest points of two placed shapes; a half-space must come first. `start`: a normal to try first."""
-    system = GeometrySystem(a, b)
+    system = ClosestPointSystem(a, b)
     if start is not None:
         z = _separated(system, start)
         if z is not None:
-            return Closest(system.points(z), z)
+            return ClosestSolution(system.points(z), z)
     if not (a.shape.bounded or is_halfspace(a.shape)) or not b.shape.bounded:
         return _closest_unbounded(system)
     directions = _known_or_sampled(a, b)
     candidates = _local_maxima(directions, separation(a, b, directions))
     z = _separated(system, candidates[0])
     if z is not None:
-        return Closest(system.points(z), z)
+        return ClosestSolution(system.points(z), z)
     found: list[tuple[float, np.ndarray]] = []
     bound = -np.inf
     for n in candidates:
@@ -150,17 +145,17 @@ def closest(a: Placed, b: Placed, start: np.ndarray | None = None) -> Closest:
             f"best separation {bound:.6g} m, solutions {[round(g, 9) for g, _ in found]}"
         )
     gap, z = max(good, key=lambda item: item[0])
-    return Closest(system.points(z), z)
+    return ClosestSolution(system.points(z), z)
 
 
-def _closest_unbounded(system: GeometrySystem) -> Closest:
+def _closest_unbounded(system: ClosestPointSystem) -> ClosestSolution:
     """Closest points where one shape is unbounded: from its constraints' normals at the other's centre."""
     a, b = system.a, system.b
     normals = outward_normals(a, b.centre) if b.shape.bounded else -outward_normals(b, a.centre)
     found = []
     for n in normals:
         for z0 in system.starts(n):
-            for attempt in (solve, follow_path):
+            for attempt in (solve_by_newton, follow_path):
                 s = attempt(system, z0, OPTIONS)
                 if s.converged and system.certified(s.z):
                     found.append((system.gap(s.z), s.z))
@@ -170,20 +165,20 @@ def _closest_unbounded(system: GeometrySystem) -> Closest:
     if not found:
         raise SimulationError(f"closest points of {a.shape.kind} and {b.shape.kind} not found")
     z = max(found, key=lambda item: item[0])[1]
-    return Closest(system.points(z), z)
+    return ClosestSolution(system.points(z), z)
 
 
-def track(a: Placed, b: Placed, guess: np.ndarray) -> Closest:
+def track_closest_points(a: PlacedShape, b: PlacedShape, guess: np.ndarray) -> ClosestSolution:
     """Closest points near those of a neighbouring pose; keeps to the branch where bodies overlap slightly."""
-    system = GeometrySystem(a, b)
-    s = solve(system, guess, OPTIONS, damped=False)
+    system = ClosestPointSystem(a, b)
+    s = solve_by_newton(system, guess, OPTIONS, damped=False)
     if s.converged and system.certified(s.z):
-        return Closest(system.points(s.z), s.z)
-    return closest(a, b)
+        return ClosestSolution(system.points(s.z), s.z)
+    return find_closest_points(a, b)
 
 
-def separation(a: Placed, b: Placed, directions: np.ndarray) -> np.ndarray:
-    """phi(n) for each row of `directions`."""
+def separation(a: PlacedShape, b: PlacedShape, directions: np.ndarray) -> np.ndarray:
+    """The separation phi(n) for each row of `directions`."""
     towards_b = np.einsum("ij,ij->i", b.support(-directions), directions)
     if is_halfspace(a.shape):
         n, offset = halfspace_plane(a)
@@ -191,20 +186,20 @@ def separation(a: Placed, b: Placed, directions: np.ndarray) -> np.ndarray:
     return towards_b - np.einsum("ij,ij->i", a.support(directions), directions)
 
 
-def _separated(system: GeometrySystem, n: np.ndarray) -> np.ndarray | None:
-    """Closest points found at once from a rough direction: phi has a single maximum where it is positive."""
-    s = solve(system, next(system.starts(n)), OPTIONS, damped=False)
+def _separated(system: ClosestPointSystem, n: np.ndarray) -> np.ndarray | None:
+    """Closest points at once from a guessed direction: phi has a single maximum where it is positive."""
+    s = solve_by_newton(system, next(system.starts(n)), OPTIONS, damped=False)
     if s.converged and system.certified(s.z) and system.gap(s.z) >= 0:
         return s.z
     return None
 
 
-def _solve_geometry(system: GeometrySystem, n: np.ndarray, value: float) -> np.ndarray | None:
+def _solve_geometry(system: ClosestPointSystem, n: np.ndarray, value: float) -> np.ndarray | None:
     """The closest points whose gap is phi(n) = value, where n is nearly the right direction."""
     slack = 1e-5 * system.length + system.a.shape.support_error + system.b.shape.support_error
     starts = list(system.starts(n))
     fallback = None
-    for attempt in (solve, follow_path):
+    for attempt in (solve_by_newton, follow_path):
         for z0 in starts:
             s = attempt(system, z0, OPTIONS)
             # rounding may keep the rows of a strongly curved body a little above the tolerance
@@ -217,7 +212,7 @@ def _solve_geometry(system: GeometrySystem, n: np.ndarray, value: float) -> np.n
     return fallback
 
 
-def _known_or_sampled(a: Placed, b: Placed) -> np.ndarray:
+def _known_or_sampled(a: PlacedShape, b: PlacedShape) -> np.ndarray:
     if is_halfspace(a.shape):
         return halfspace_plane(a)[0][None]
     centre = b.centre - a.centre
@@ -250,7 +245,7 @@ def _local_maxima(directions: np.ndarray, phi: np.ndarray) -> list[np.ndarray]:
     return chosen
 
 
-def _climb(a: Placed, b: Placed, n: np.ndarray, length: float) -> tuple[np.ndarray, float]:
+def _climb(a: PlacedShape, b: PlacedShape, n: np.ndarray, length: float) -> tuple[np.ndarray, float]:
     """Pattern search for a local maximum of phi: no derivatives, so edges and vertices do no harm."""
     value = float(separation(a, b, n[None])[0])
     if is_halfspace(a.shape):

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from implicit_geom import rotation
-from implicit_geom.equations.closest_point import is_halfspace
+from implicit_geom.equations.constraints import is_halfspace
 from implicit_geom.model.model import Model
 from implicit_geom.shapes.shape import Shape
 
@@ -21,7 +21,7 @@ LOOKS = 32  # rows of a pair that are looked at, evenly spread over a block
 ANGLES = np.arange(4) * np.pi / 4
 
 
-def faces_that_turn(run: Any) -> list[tuple[str, str]]:
+def faces_without_torsion(run: Any) -> list[tuple[str, str]]:
     """Pairs of bodies that touched along a face with mu > 0 and e_r = 0."""
     if run.scene.dim == 2:
         return []

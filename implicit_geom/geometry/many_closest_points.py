@@ -1,6 +1,6 @@
 """Closest points of many pairs at once, for pairs that become candidates.
 
-One surface a body, or a half-space: Newton's method from the support points along a rough direction, all
+One surface a body, or a half-space: Newton's method from the support points along a guessed direction, all
 pairs in step. What it does not settle is left to `implicit_geom.geometry.distance`.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from implicit_geom.equations.contact_functions import PairKernel
+from implicit_geom.equations.pair_kernel import PairKernel
 from implicit_geom.equations.unknowns import flat
 from implicit_geom.geometry.supports import Supports
 from implicit_geom.model.closest_point_problem import TOLERANCE, shorten
@@ -21,18 +21,18 @@ STEPS = 20
 OVERLAP = 1e-9
 
 
-def suits(kernel: PairKernel) -> bool:
+def single_surfaces(kernel: PairKernel) -> bool:
     """Whether both bodies are half-spaces or bounded by one surface."""
     layout = kernel.layout
     return layout.first <= 1 and layout.second == 1 and not kernel.kind.patches
 
 
-def closest_points(
+def group_closest_points(
     model: Model, g: ContactGroup, state: State, n: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Geometry unknowns for h = 1, normals, and which of the pairs of a group are settled.
 
-    n are rough directions from the first to the second body.
+    n are guessed directions from the first to the second body.
     """
     at, dim, layout = g.kernel.layout.at, model.dim, g.kernel.layout
     ends = g.linear.inputs[0].shape[1] - layout.size

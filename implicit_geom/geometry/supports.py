@@ -1,10 +1,10 @@
-"""Support functions of many bodies at once, and which of many spheres meet."""
+"""Support functions of many bodies at once, and pairs of overlapping bounding spheres."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from implicit_geom.equations.closest_point import is_halfspace
+from implicit_geom.equations.constraints import is_halfspace
 from implicit_geom.model.model import Model, State
 from implicit_geom.shapes.planar import Ellipse
 from implicit_geom.shapes.shape import Shape
@@ -66,7 +66,9 @@ class Supports:
         return n, own[:, -1] + np.einsum("ki,ki->k", n, state.x[bodies]) - shift
 
 
-def spheres_that_meet(x: np.ndarray, radius: np.ndarray, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def overlapping_spheres(
+    x: np.ndarray, radius: np.ndarray, chosen: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """All i < j of `chosen` with |x_i - x_j| <= radius_i + radius_j, and perhaps some more.
 
     Spheres are sorted by size, a factor of two a class, so that few large ones do not make the search

@@ -1,4 +1,4 @@
-"""The candidate pairs of one kind: their parameters, their start values and their compiled functions."""
+"""Candidate pairs of one kind as arrays: parameters of their NCP, initial guesses, effective masses."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from implicit_geom.equations.contact_functions import PairKernel
 from implicit_geom.equations.contact_patch import patch_projector
+from implicit_geom.equations.pair_kernel import PairKernel
 from implicit_geom.equations.tangent import references
 from implicit_geom.equations.unknowns import flat
 from implicit_geom.machine.vectorized import VectorizedFunction
-from implicit_geom.model.body_rows import BodyRows
 from implicit_geom.model.model import Model, State
-from implicit_geom.model.pairs import Sort
+from implicit_geom.model.momentum_rows import MomentumRows
+from implicit_geom.model.pairs import PairTemplate
 
 
 @dataclass
@@ -31,7 +31,7 @@ class WarmStart:
 
 
 @dataclass
-class ClosestPoints:
+class ContactPoints:
     """Where the pairs of a group are closest, (n, dim) each: from the centres of mass, world axes, m."""
 
     r1: np.ndarray
@@ -43,16 +43,20 @@ class ClosestPoints:
 class ContactGroup:
     """All candidate pairs of one kind."""
 
-    def __init__(self, model: Model, kernel: PairKernel, numbers: np.ndarray, sorts: list[Sort]) -> None:
+    def __init__(
+        self, model: Model, kernel: PairKernel, numbers: np.ndarray, templates: list[PairTemplate]
+    ) -> None:
         self.model = model
         self.kernel = kernel
         self.numbers = numbers
-        self.sorts = sorts  # of each pair
+        self.templates = templates  # of each pair
         self.n = len(numbers)
-        self.swapped = np.array([sort.swapped for sort in sorts], bool)
+        self.swapped = np.array([template.swapped for template in templates], bool)
         # directions of friction that the scene gives, zero where it gives none
-        self.given = np.array([sort.law.direction is not None for sort in sorts], bool)
-        self.given_direction = np.array([sort.law.direction or (0.0,) * model.dim for sort in sorts])
+        self.given = np.array([template.law.direction is not None for template in templates], bool)
+        self.given_direction = np.array(
+            [template.law.direction or (0.0,) * model.dim for template in templates]
+        )
         self.first, self.second = model.pairs.sides(numbers)  # bodies
         self.pieces = model.pairs.pieces(numbers)
         self.parameters = np.zeros((self.n, kernel.symbols.parameters.numel()))
@@ -86,7 +90,7 @@ class ContactGroup:
         m = self.model
         size = np.minimum(*(m.pieces.size[piece] for piece in self.pieces))
         self.set("L", np.where(np.isfinite(size), size, 1.0)[:, None])
-        laws = [sort.law for sort in self.sorts]
+        laws = [template.law for template in self.templates]
         self.set("mu", np.array([[law.mu] for law in laws]))
         kept = self.kernel.kind.components
         if kept:
@@ -95,7 +99,7 @@ class ContactGroup:
             self.set(f"com{i}", m.com[m.pieces.owner[piece]])
             self.set(f"theta{i}", np.array([m.pieces.shapes[k].values for k in piece.tolist()]))
 
-    def prepare(self, state: State, h: float, bodies: BodyRows, starts: list[WarmStart]) -> np.ndarray:
+    def prepare(self, state: State, h: float, bodies: MomentumRows, starts: list[WarmStart]) -> np.ndarray:
         """Set the parameters of a step; returns the unknowns to start from, (n, unknowns).
 
         These are the last step's, with impulses rescaled to this step's length and effective mass.
@@ -112,17 +116,17 @@ class ContactGroup:
         unknowns[:, at["P_n"].start : at["S"].stop] *= factor[:, None]
         return unknowns
 
-    def _place(self, state: State, h: float, bodies: BodyRows) -> None:
+    def _place(self, state: State, h: float, bodies: MomentumRows) -> None:
         """Poses, scales and weights."""
         self.set("h", h)
-        self.weigh(1.0)
+        self.weigh_multipliers(1.0)
         self.set("U", np.maximum(bodies.speed[self.first], bodies.speed[self.second])[:, None])
         self.set("offset", state.x[self.second] - state.x[self.first])
         for i, body in ((1, self.first), (2, self.second)):
             self.set(f"R{i}", flat(state.R[body]))
             self.set(f"weight{i}", bodies.weights[body])
 
-    def closest(self, unknowns: np.ndarray, h: float) -> ClosestPoints:
+    def closest(self, unknowns: np.ndarray, h: float) -> ContactPoints:
         """The closest points at the start of the step, from unknowns that hold the geometry there."""
         at, dim = self.kernel.layout.at, self.model.dim
         r, offset = unknowns[:, at["r"]] * self.get("L"), self.get("offset")
@@ -131,12 +135,12 @@ class ContactGroup:
             n = np.einsum("nji,nj->ni", self.get("R1").reshape(-1, dim, dim), normal)  # column-major R
             height = np.einsum("ni,ni->n", normal, self.get("com1")) - self.get("theta1")[:, dim]
             gap = np.einsum("ni,ni->n", n, offset + r) + height
-            return ClosestPoints(offset + r - gap[:, None] * n, r, n, gap)
+            return ContactPoints(offset + r - gap[:, None] * n, r, n, gap)
         n, gap = unknowns[:, at["n"]], abs(h) * unknowns[:, at["D"]][:, 0]
-        return ClosestPoints(r, r + gap[:, None] * n - offset, n, gap)
+        return ContactPoints(r, r + gap[:, None] * n - offset, n, gap)
 
     def prepare_velocity(
-        self, state: State, h: float, bodies: BodyRows, points: ClosestPoints, multipliers: np.ndarray
+        self, state: State, h: float, bodies: MomentumRows, points: ContactPoints, multipliers: np.ndarray
     ) -> np.ndarray:
         """Set the parameters of a velocity stage at the given contact points; returns zero unknowns."""
         self._place(state, h, bodies)
@@ -150,7 +154,7 @@ class ContactGroup:
         values = self.report(inputs, self.parameters)[0].copy()
         return {name: values[:, where] for name, where in self.kernel.seen.items()}
 
-    def patches(self, points: ClosestPoints, unknowns: np.ndarray) -> np.ndarray:
+    def patches(self, points: ContactPoints, unknowns: np.ndarray) -> np.ndarray:
         """Projectors on the flat directions of contacts at the given points; sets r1, r2 and n."""
         self.set("r1", points.r1)
         self.set("r2", points.r2)
@@ -163,12 +167,12 @@ class ContactGroup:
         form = self._curvature(unknowns, self.parameters)[0].reshape(self.n, dim, dim)
         return patch_projector(form, points.n, self.get("L")[:, 0])
 
-    def weigh(self, factor: float) -> None:
+    def weigh_multipliers(self, factor: float) -> None:
         """Weigh multipliers against constraints by factor * L in the natural maps (see `surface_rows`)."""
         self.set("c", factor * self.get("L"))
 
-    def _effective_mass(self, r1: np.ndarray, r2: np.ndarray, bodies: BodyRows, h: float) -> np.ndarray:
-        """1 / largest eigenvalue of the contact's own block of W^T M^-1 W at the start of the step.
+    def _effective_mass(self, r1: np.ndarray, r2: np.ndarray, bodies: MomentumRows, h: float) -> np.ndarray:
+        """1 / largest eigenvalue of the contact's own block of the Delassus matrix W^T M^-1 W, at the start.
 
         It has the sign of h: a step that runs backwards has the same forces, and impulses of the other sign.
         """

@@ -1,4 +1,4 @@
-"""Energy of a state, and the energy that a scene has at hand."""
+"""Kinetic and potential energy of a state, and the energy above the lowest reachable configuration."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from implicit_geom import rotation
-from implicit_geom.equations.closest_point import is_halfspace
+from implicit_geom.equations.constraints import is_halfspace
 from implicit_geom.equations.thresholds import ENERGY_ROUNDING
 from implicit_geom.model.model import Model, State
 from implicit_geom.shapes.shape import Shape

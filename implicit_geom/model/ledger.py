@@ -1,4 +1,4 @@
-"""Where the energy of a step goes.
+"""The energy ledger: work of loads, friction and impacts in each step, and what is left.
 
 A solve is one kick (`implicit-euler`) or two (the stages of `implicit-rattle`) at fixed poses. The work of
 an impulse p in a kick is p . (u + u') / 2, with u and u' the velocities it acts against before and
@@ -24,11 +24,12 @@ from implicit_geom import rotation
 from implicit_geom.equations.thresholds import SLIDES_IN_LEDGER
 from implicit_geom.model.energy import energy
 from implicit_geom.model.model import Model, State
+from implicit_geom.model.momentum_rows import spins_of_momentum
 from implicit_geom.model.records import EULER, LAGGED, POSITION, VELOCITY, ContactRecord, Solve
-from implicit_geom.model.solve_arrays import Solves
+from implicit_geom.model.solve_arrays import SolveArrays
 
 
-def entries(model: Model, initial: State, solves: Solves) -> dict[str, np.ndarray]:
+def entries(model: Model, initial: State, solves: SolveArrays) -> dict[str, np.ndarray]:
     """The ledger of every solve, (S,) each, J: change, work, friction, impact, remainder.
 
     A solve starts where the one before it ended, the first one at `initial`; each row depends on its own
@@ -67,7 +68,7 @@ class _Kicks:
     time: np.ndarray
 
     @staticmethod
-    def of(model: Model, path: State, solves: Solves) -> _Kicks:
+    def of(model: Model, path: State, solves: SolveArrays) -> _Kicks:
         nu, half, h = np.concatenate([path.v, path.w], axis=-1), solves.half, solves.table["h"]
         form = solves.table["form"] == "euler"
         euler, time = form[:, None, None], solves.table["time"]
@@ -120,8 +121,8 @@ def _works(model: Model, path: State, kicks: _Kicks, c: np.ndarray) -> tuple[np.
     pose = at + ((c["stage"] != POSITION) & (c["stage"] != LAGGED))
     one, two = (kicks.mean[kick, at, c[side]] for side in ("first", "second"))
     relative = two[:, :dim] - one[:, :dim]
-    relative += rotation.turning(two[:, dim:], c["point"] - path.x[pose, c["second"]])
-    relative -= rotation.turning(one[:, dim:], c["point"] - path.x[pose, c["first"]])
+    relative += rotation.rotational_velocity(two[:, dim:], c["point"] - path.x[pose, c["second"]])
+    relative -= rotation.rotational_velocity(one[:, dim:], c["point"] - path.x[pose, c["first"]])
     normal = c["p_n"] * np.sum(c["normal"] * relative, axis=1)
     tangential = c["p_t"] * np.sum(c["tangent"] * relative, axis=1)
     if dim == 3:
@@ -150,7 +151,7 @@ def _stopped(model: Model, path: State, kicks: _Kicks, c: np.ndarray) -> np.ndar
 
 
 @dataclass(frozen=True)
-class Entry:
+class LedgerEntry:
     """The ledger of one solve, J."""
 
     change: float
@@ -163,7 +164,7 @@ class Entry:
         return self.change - self.work + self.friction + self.impact
 
 
-def step_ledger(model: Model, solve: Solve) -> Entry:
+def step_ledger(model: Model, solve: Solve) -> LedgerEntry:
     """The ledger of one solve; kept with it.
 
     The same as its row of `entries`, in the form that is quicker for a few bodies: the guard of the
@@ -174,7 +175,7 @@ def step_ledger(model: Model, solve: Solve) -> Entry:
     return solve.ledger
 
 
-def _entry(model: Model, solve: Solve) -> Entry:
+def _entry(model: Model, solve: Solve) -> LedgerEntry:
     dim, moving = model.dim, model.moving
     start, end, h, half = solve.start, solve.end, solve.h, solve.half
     change = energy(model, end) - energy(model, start)
@@ -207,7 +208,7 @@ def _entry(model: Model, solve: Solve) -> Entry:
     for b in sorted(struck):
         way = pulled[b] - (end.x[b] - start.x[b])
         impact -= float(model.mass[b] * (way @ model.scene.gravity))
-    return Entry(change, work, friction, impact)
+    return LedgerEntry(change, work, friction, impact)
 
 
 def _kicked(model: Model, solve: Solve) -> tuple[np.ndarray, np.ndarray]:
@@ -217,9 +218,8 @@ def _kicked(model: Model, solve: Solve) -> tuple[np.ndarray, np.ndarray]:
     D = rotation.tangent_inverse(solve.h * w)
     R = np.stack([solve.start.R[m], solve.end.R[m]])
     J_W = R @ model.inertia[m] @ R.swapaxes(2, 3)
-    momentum = np.stack([D.swapaxes(1, 2), D]) @ (J_W @ w[:, :, None])
     out = np.stack([solve.half, solve.half])
-    out[:, m, 3:] = np.linalg.solve(J_W, momentum)[..., 0]
+    out[:, m, 3:] = spins_of_momentum(J_W, np.stack([D, D.swapaxes(1, 2)]), w)  # (D(-theta) = D(theta)^T)
     return out[0], out[1]
 
 
@@ -228,7 +228,7 @@ def _work(model: Model, x: np.ndarray, nu: np.ndarray, c: ContactRecord) -> tupl
     pair = model.pairs[c.pair]
     bodies = sorted((pair.first, pair.second))
     u, dim = nu[bodies], model.dim
-    velocity = u[:, :dim] + rotation.turning(u[:, dim:], c.point - x[bodies])
+    velocity = u[:, :dim] + rotation.rotational_velocity(u[:, dim:], c.point - x[bodies])
     relative = velocity[1] - velocity[0]
     tangential = c.p_f[0] * float(c.tangent @ relative)
     if dim == 3:

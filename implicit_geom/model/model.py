@@ -1,4 +1,4 @@
-"""A scene as arrays: what the solver reads at every step."""
+"""A scene as arrays: masses, shapes, pairs and loads, and the state of all bodies."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import numpy as np
 
 from implicit_geom import rotation
 from implicit_geom.interface.errors import SceneError
-from implicit_geom.model.closest_point_problem import Placed
 from implicit_geom.model.pairs import Pair, Pairs
 from implicit_geom.model.pieces import Pieces
+from implicit_geom.model.placed_shape import PlacedShape
 from implicit_geom.process.lazy import cached_property
 from implicit_geom.scene.scene import Scene
 from implicit_geom.shapes.shape import Shape
@@ -40,7 +40,7 @@ class State:
         return out
 
     def advanced(self, nu: np.ndarray, h: float) -> State:
-        """The state after moving with the velocities nu (B, dim + spins) for the time h."""
+        """The state after moving with the velocities nu (B, dim + spins) for the time h [C07, eqs. 2, 4]."""
         dim = self.x.shape[1]
         v, w = nu[:, :dim], nu[:, dim:]
         q = rotation.advance(self.q, w, h) if dim == 3 else self.q + h * w[:, 0]
@@ -83,10 +83,10 @@ class Model:
             np.array([np.atleast_1d(b.angular_velocity) for b in self.bodies]),
         )
 
-    def placed(self, state: State, piece: int) -> Placed:
+    def placed(self, state: State, piece: int) -> PlacedShape:
         """A convex piece (a convex body is its own) at its body's pose in the given state."""
         body = self.pieces.owner[piece]
-        return Placed(self.pieces.shapes[piece], state.x[body], state.R[body], self.com[body])
+        return PlacedShape(self.pieces.shapes[piece], state.x[body], state.R[body], self.com[body])
 
     def loads(self, time: float) -> np.ndarray:
         """Force and torque on every body, gravity included; (B, dim + spins)."""

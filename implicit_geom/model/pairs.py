@@ -14,7 +14,7 @@ from typing import overload
 
 import numpy as np
 
-from implicit_geom.equations.contact_functions import PairKernel, pair_kernel
+from implicit_geom.equations.pair_kernel import PairKernel, pair_kernel
 from implicit_geom.equations.unknowns import PairKind
 from implicit_geom.interface.errors import SceneError
 from implicit_geom.model.pieces import Pieces
@@ -32,18 +32,18 @@ class Pair:
     first: int
     second: int
     law: Friction
-    sort: Sort
+    template: PairTemplate
     swapped: bool  # the scene's order is (second, first)
     pieces: tuple[int, int]  # of the first and of the second body
 
     @property
     def kernel(self) -> PairKernel:
-        return self.sort.kernel
+        return self.template.kernel
 
 
 @dataclass(frozen=True)
-class Sort:
-    """What pairs of the same classes of pieces and the same law share."""
+class PairTemplate:
+    """What pairs of the same kinds of pieces and the same law share."""
 
     law: Friction
     kind: PairKind
@@ -72,7 +72,7 @@ class Pairs(Sequence[Pair]):
         self._offset = np.concatenate([[0], np.cumsum(length)])  # number of the first pair of each row
         self._classes()
         self._laws()
-        self._sorts: dict[int, Sort] = {}
+        self._templates: dict[int, PairTemplate] = {}
         self._made: dict[int, Pair] = {}
 
     def _classes(self) -> None:
@@ -205,8 +205,8 @@ class Pairs(Sequence[Pair]):
             law = np.where(self._special[where] == numbers, self._special_law[where], law)
         return np.asarray(law)
 
-    def sorts(self, numbers: np.ndarray) -> np.ndarray:
-        """A number for each pair, equal where law and kernel are; see `sort`."""
+    def template_numbers(self, numbers: np.ndarray) -> np.ndarray:
+        """A number for each pair, equal where law and kernel are; see `template`."""
         numbers = np.asarray(numbers, int)
         i, j = self.ends(numbers)
         law = self.law_numbers(numbers)
@@ -224,15 +224,15 @@ class Pairs(Sequence[Pair]):
     def _attached(self) -> bool:
         return any(law.frame is not None for law in self.laws)
 
-    def sort(self, sort: int, member: int) -> Sort:
-        """What all pairs of a sort share; `member` is the number of one of them."""
-        if sort not in self._sorts:
+    def template(self, number: int, member: int) -> PairTemplate:
+        """What all pairs of a template's number share; `member` is the number of one of them."""
+        if number not in self._templates:
             i, j = (int(piece[0]) for piece in self.ends(np.array([member])))
             swapped = bool(self._pieces.half[j])
             first, second = (j, i) if swapped else (i, j)
-            law = self.laws[sort // ROLES % len(self.laws)]
-            self._sorts[sort] = Sort(law, self._kind(first, second, law), swapped)
-        return self._sorts[sort]
+            law = self.laws[number // ROLES % len(self.laws)]
+            self._templates[number] = PairTemplate(law, self._kind(first, second, law), swapped)
+        return self._templates[number]
 
     def _kind(self, first: int, second: int, law: Friction) -> PairKind:
         owner, shapes = self._pieces.owner, self._pieces.shapes
@@ -262,8 +262,8 @@ class Pairs(Sequence[Pair]):
             numbers = np.array([c])
             first, second = (int(side[0]) for side in self.sides(numbers))
             i, j = (int(piece[0]) for piece in self.pieces(numbers))
-            sort = self.sort(int(self.sorts(numbers)[0]), c)
-            self._made[c] = Pair(first, second, sort.law, sort, sort.swapped, (i, j))
+            template = self.template(int(self.template_numbers(numbers)[0]), c)
+            self._made[c] = Pair(first, second, template.law, template, template.swapped, (i, j))
         return self._made[c]
 
     def at_seam(self, c: int) -> bool:
@@ -283,6 +283,6 @@ class Pairs(Sequence[Pair]):
     @property
     def may_have_patches(self) -> bool:
         """Whether any pair may touch along a line or a face."""
-        rough = np.array([not shape.strictly_convex for shape in self._pieces.shapes])
-        bodies = np.unique(self._pieces.owner[rough]).size
-        return bool(np.any(rough & ~self._pieces.fixed)) and bodies > 1
+        flat_sided = np.array([not shape.strictly_convex for shape in self._pieces.shapes])
+        bodies = np.unique(self._pieces.owner[flat_sided]).size
+        return bool(np.any(flat_sided & ~self._pieces.fixed)) and bodies > 1

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from implicit_geom.equations.closest_point import is_halfspace
+from implicit_geom.equations.constraints import is_halfspace
 from implicit_geom.scene.scene import Body
 from implicit_geom.shapes.shape import Shape
 

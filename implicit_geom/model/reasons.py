@@ -1,4 +1,4 @@
-"""Why a step was not taken in one ordinary go, in few words: the column `reason` of `run.steps`.
+"""Reasons why a step was not an ordinary one, in few words: the column `reason` of `run.steps`.
 
 The compiled march says why it left a step to the stepper, by number; the steppers say why they divided it.
 """
@@ -61,6 +61,6 @@ def divided(reason: str) -> str:
     return reason[:LONGEST]
 
 
-def joined(*reasons: str) -> str:
+def join_reasons(*reasons: str) -> str:
     """Reasons one after another, each once."""
     return "; ".join(dict.fromkeys(r for r in reasons if r))

@@ -1,4 +1,4 @@
-"""What a stepper returns: the solves of a step, each with its closed contacts."""
+"""Records of a step: its solves, each with states, velocities and closed contacts."""
 
 from __future__ import annotations
 

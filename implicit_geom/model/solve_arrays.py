@@ -55,7 +55,7 @@ PLAIN = np.dtype([(name, STEP[name]) for name in STEP.names or () if name not in
 
 
 def contact_dtype(dim: int) -> np.dtype:
-    """A closed contact of one solve (`steppers.solve.ContactRecord`); bodies by number, as added."""
+    """A closed contact of one solve (`model.records.ContactRecord`); bodies by number, as added."""
     whole = [(name, "i8") for name in ("solve", "pair", "feature", "first", "second", "stage")]
     flags = [(name, "?") for name in ("impact", "lagged", "slid")]
     frame = ("point", "normal", "tangent", "binormal", "end_point", "gap_point", "gap_normal")
@@ -66,7 +66,7 @@ def contact_dtype(dim: int) -> np.dtype:
 
 
 @dataclass(frozen=True)
-class Solves:
+class SolveArrays:
     """All solves in order: `table` (S,), the states at their ends (S, B, ...), and their closed contacts.
 
     `half` (S, B, dim + spins) are the velocities that moved the bodies.
@@ -93,33 +93,33 @@ class Solves:
         parts = [np.concatenate([getattr(initial, part)[None], getattr(self, part)]) for part in PARTS]
         return State(initial.time, *parts)
 
-    def part(self, first: int, last: int) -> Solves:
+    def part(self, first: int, last: int) -> SolveArrays:
         """The solves first <= i < last as a run of their own."""
         inside = (self.contacts["solve"] >= first) & (self.contacts["solve"] < last)
         contacts = self.contacts[inside]
         contacts["solve"] -= first
         rows = {name: getattr(self, name)[first:last] for name in ("table", *PARTS, "half")}
-        return Solves(contacts=contacts, **rows)
+        return SolveArrays(contacts=contacts, **rows)
 
     @staticmethod
-    def empty(state: State) -> Solves:
+    def empty(state: State) -> SolveArrays:
         """No solves, of bodies as in `state`."""
         none = {part: np.zeros((0, *getattr(state, part).shape)) for part in PARTS}
         half = np.zeros((0, len(state.x), state.v.shape[1] + state.w.shape[1]))
         contacts = np.zeros(0, contact_dtype(state.x.shape[1]))
-        return Solves(table=np.zeros(0, SOLVE), half=half, contacts=contacts, **none)
+        return SolveArrays(table=np.zeros(0, SOLVE), half=half, contacts=contacts, **none)
 
 
-def solves_of(model: Model, solves: list[Solve], steps: list[int] | None = None) -> Solves:
+def solve_arrays(model: Model, solves: list[Solve], steps: list[int] | None = None) -> SolveArrays:
     """Solves as arrays; `steps` are the numbers of the steps they belong to, zero without them."""
     if not solves:
-        return Solves.empty(model.initial_state())
+        return SolveArrays.empty(model.initial_state())
     rows = [
         (step, s.start.time, s.h, s.form, s.iterations, s.status, s.residual)
         for s, step in zip(solves, steps or [0] * len(solves), strict=True)
     ]
     contacts = [_contact(model, i, c) for i, s in enumerate(solves) for c in s.contacts]
-    return Solves(
+    return SolveArrays(
         table=np.array(rows, SOLVE),
         half=np.array([s.half for s in solves]),
         contacts=np.array(contacts, contact_dtype(model.dim)),

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from implicit_geom.classical.stepper import ApproximateStepper
-from implicit_geom.geometry.distance import closest
+from implicit_geom.classical.stepper import ClassicalStepper
+from implicit_geom.geometry.distance import find_closest_points
 from implicit_geom.interface.errors import SceneError
 from implicit_geom.model.model import Model, Pair, State
 from implicit_geom.run.make_stepper import AnyStepper
@@ -33,13 +33,13 @@ def check_overlap(solver: AnyStepper, state: State) -> None:
 
 def _overlaps(solver: AnyStepper, state: State) -> Iterator[tuple[Pair, float]]:
     """Pairs that may overlap, and their gaps."""
-    if isinstance(solver, ApproximateStepper):
+    if isinstance(solver, ClassicalStepper):
         yield from ((solver.model.pairs[c], gap) for c, gap in solver.overlaps(state))
         return
     for i in solver.memory.broad.overlapping(state, OVERLAP):
         pair = solver.model.pairs[i]
         a, b = (solver.model.placed(state, piece) for piece in pair.pieces)
-        yield pair, closest(a, b).points.gap
+        yield pair, find_closest_points(a, b).points.gap
 
 
 def check_scales(model: Model, state: State, step: float) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from implicit_geom.classical.stepper import ApproximateStepper
+from implicit_geom.classical.stepper import ClassicalStepper
 from implicit_geom.classical.surfaces import faceted_scene
 from implicit_geom.model.model import Model
 from implicit_geom.scene.options import SimulationOptions
@@ -13,7 +13,7 @@ from implicit_geom.steppers.rattle import RattleStepper
 from implicit_geom.steppers.rattle4 import Rattle4Stepper
 
 ImplicitStepper: TypeAlias = EulerStepper | RattleStepper | Rattle4Stepper
-AnyStepper: TypeAlias = ImplicitStepper | ApproximateStepper
+AnyStepper: TypeAlias = ImplicitStepper | ClassicalStepper
 
 
 def make_stepper(model: Model, options: SimulationOptions) -> AnyStepper:
@@ -25,7 +25,7 @@ def make_stepper(model: Model, options: SimulationOptions) -> AnyStepper:
     if options.name == "implicit-euler":
         return EulerStepper(model, options.tolerance, friction_tolerance=options.friction_tolerance)
     if stepper.integrator == "euler":
-        return ApproximateStepper(model, stepper, options.tolerance)
+        return ClassicalStepper(model, stepper, options.tolerance)
     if stepper.surface == "faceted":
         model = Model(faceted_scene(model.scene, stepper.facets), options.friction_residual)
     kind = Rattle4Stepper if stepper.integrator == "rattle-4" else RattleStepper

@@ -16,7 +16,7 @@ from implicit_geom.machine.availability import available
 from implicit_geom.model.model import Model
 from implicit_geom.model.reasons import SHORTER
 from implicit_geom.model.records import Attempt
-from implicit_geom.model.solve_arrays import Solves
+from implicit_geom.model.solve_arrays import SolveArrays
 from implicit_geom.process.signals import HELD
 from implicit_geom.process.threads import paused
 from implicit_geom.run.initial_state import check_overlap, check_scales
@@ -85,7 +85,7 @@ class March(Generic[R]):
         self.recorder = Recorder(
             model,
             self.call,
-            SolveLog(Solves.empty(self.state)) if resume is None else resume.log,
+            SolveLog(SolveArrays.empty(self.state)) if resume is None else resume.log,
             StepLog() if resume is None else _earlier(resume, scene, options),
             taken=taken,
             every=options.record,

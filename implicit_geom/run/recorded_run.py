@@ -9,7 +9,7 @@ import numpy as np
 
 from implicit_geom.interface.errors import SceneError
 from implicit_geom.model.model import Model, State
-from implicit_geom.model.solve_arrays import PARTS, PLAIN, Solves
+from implicit_geom.model.solve_arrays import PARTS, PLAIN, SolveArrays
 from implicit_geom.process.lazy import cached_property
 from implicit_geom.process.threads import working
 from implicit_geom.run.body_motion import BodyMotion
@@ -32,7 +32,7 @@ class RecordedRun:
         scene: Scene,
         options: SimulationOptions,
         initial: State,
-        solves: Solves | SolveLog,
+        solves: SolveArrays | SolveLog,
         steps: np.ndarray | StepLog,
         memory: dict[str, Any],
         failure: str = "",
@@ -62,7 +62,7 @@ class RecordedRun:
         return list(self.scene.bodies)
 
     @property
-    def solves(self) -> Solves:
+    def solves(self) -> SolveArrays:
         """Every accepted solve as arrays: a step has one, or several where it was divided.
 
         Of a long run they are unpacked anew each time: keep the result.

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from implicit_geom.geometry.faces import faces_that_turn
+from implicit_geom.geometry.faces import faces_without_torsion
 from implicit_geom.interface.words import shown
 from implicit_geom.model.solve_arrays import ENTRIES, STATUSES
 
@@ -139,7 +139,7 @@ def _time(run: Any) -> list[str]:
 
 
 def _faces(run: Any) -> list[str]:
-    found = faces_that_turn(run)
+    found = faces_without_torsion(run)
     if not found:
         return []
     names = ", ".join(f"{a!r} and {b!r}" for a, b in found[:NAMED])

@@ -1,4 +1,6 @@
-"""The Newton matrix of a large step by blocks: a contact's own unknowns couple to its two bodies only.
+"""Block elimination: each contact is eliminated from the Newton matrix, a Schur complement is factorised.
+
+A contact's own unknowns couple to its two bodies only.
 
 With the rows and unknowns of contact c written o, those of bodies b,
 
@@ -62,7 +64,7 @@ class GroupPattern:
         return out.reshape(self.n, self.own + self.ends, self.ends + self.own)
 
 
-class Pattern:
+class BlockPattern:
     """Index arrays of a set of candidates, made once."""
 
     def __init__(self, size: int, bodies: int, velocities: int, groups: list[GroupPattern]) -> None:
@@ -117,17 +119,17 @@ class Pattern:
         return group.at_ends[:, :: self.velocities] // self.velocities
 
     def schur(self, values: list[np.ndarray]) -> Any:
-        """The matrix on the velocities from its blocks, momentum first."""
+        """The Schur complement on the velocities from its blocks, momentum first."""
         data = np.bincount(self.entry, np.concatenate([v.ravel() for v in values]), len(self.indices))
         from scipy.sparse import csc_matrix  # (here: it takes long to import)
 
         return csc_matrix((data, self.indices, self.indptr), shape=(self.moving, self.moving))
 
 
-class Blocks:
+class BlockMatrix:
     """A Newton matrix by blocks."""
 
-    def __init__(self, pattern: Pattern, momentum: np.ndarray, contacts: list[np.ndarray]) -> None:
+    def __init__(self, pattern: BlockPattern, momentum: np.ndarray, contacts: list[np.ndarray]) -> None:
         self.pattern = pattern
         self.momentum = momentum.reshape(-1, pattern.velocities, pattern.velocities)  # column-major each
         self.contacts = contacts
@@ -136,7 +138,7 @@ class Blocks:
     def size(self) -> int:
         return self.pattern.size
 
-    def shifted(self, diagonal: np.ndarray) -> Blocks:
+    def shifted(self, diagonal: np.ndarray) -> BlockMatrix:
         """This matrix with more on its diagonal."""
         p = self.pattern
         contacts = []
@@ -148,7 +150,7 @@ class Blocks:
         momentum = self.momentum.copy()
         k = np.arange(p.velocities)
         momentum[:, k, k] += diagonal[: p.moving].reshape(-1, p.velocities)
-        return Blocks(p, momentum, contacts)
+        return BlockMatrix(p, momentum, contacts)
 
     def __matmul__(self, z: np.ndarray) -> np.ndarray:
         p = self.pattern
@@ -178,7 +180,7 @@ class Blocks:
         """The solution of (J + diag(shift)) dz = -F; None where there is none."""
         matrix = self.shifted(shift)
         try:
-            factors = Factors(matrix)
+            factors = SchurFactors(matrix)
         except (np.linalg.LinAlgError, RuntimeError):
             return None
         dz = factors.solve(-F)
@@ -187,10 +189,10 @@ class Blocks:
         return dz if np.all(np.isfinite(dz)) else None
 
 
-class Factors:
-    """What is needed to solve linear equations with a matrix by blocks."""
+class SchurFactors:
+    """The Schur complement on the velocities, factorised, and what carries solutions back to the contacts."""
 
-    def __init__(self, matrix: Blocks) -> None:
+    def __init__(self, matrix: BlockMatrix) -> None:
         self.matrix, p = matrix, matrix.pattern
         self.inverse, self.out, self.back = [], [], []
         values = [matrix.momentum]

@@ -17,7 +17,7 @@ from typing import Protocol
 import numpy as np
 
 
-class Matrix(Protocol):
+class NewtonMatrix(Protocol):
     """A Newton matrix that is not a dense array."""
 
     @property
@@ -27,12 +27,12 @@ class Matrix(Protocol):
         """The solution of (J + diag(shift)) dz = -F."""
         ...
 
-    def shifted(self, diagonal: np.ndarray) -> Matrix: ...
+    def shifted(self, diagonal: np.ndarray) -> NewtonMatrix: ...
 
     def dense(self) -> np.ndarray: ...
 
 
-Jacobian = np.ndarray | Matrix
+Jacobian = np.ndarray | NewtonMatrix
 DENSE = 1000  # unknowns up to which damped steps, which need a dense matrix, are tried
 
 
@@ -74,7 +74,7 @@ class NewtonOptions:
 
 
 @dataclass
-class Solution:
+class NewtonResult:
     """Where the iteration ended: `converged` means every row is below its tolerance."""
 
     z: np.ndarray
@@ -83,9 +83,9 @@ class Solution:
     history: list[float] = field(default_factory=list)  # |F| over tolerance, largest row
 
 
-def solve(
+def solve_by_newton(
     system: System, z0: np.ndarray, options: NewtonOptions, *, eps: float = 0.0, damped: bool = True
-) -> Solution:
+) -> NewtonResult:
     """Full Newton steps from z0, then damped ones from the best point met."""
     z = z0.copy()
     F, J = system.linearise(z, eps)
@@ -94,7 +94,7 @@ def solve(
     start_norm = max(best_norm, 1e-300)
     for iteration in range(options.full_steps + 1):
         if history[-1] <= 1:
-            return _polish(system, z, F, J, eps, options, Solution(z, True, iteration, history))
+            return _polish(system, z, F, J, eps, options, NewtonResult(z, True, iteration, history))
         if iteration == options.full_steps:
             break
         dz = newton_step(J, F, system.shift)
@@ -109,7 +109,7 @@ def solve(
         if not norm < options.growth * start_norm:
             break
     if not damped or (not isinstance(J, np.ndarray) and J.size > DENSE):
-        return Solution(best, False, len(history) - 1, history)
+        return NewtonResult(best, False, len(history) - 1, history)
     return levenberg_marquardt(system, best, options, eps=eps, history=history)
 
 
@@ -120,8 +120,8 @@ def _polish(
     J: Jacobian,
     eps: float,
     options: NewtonOptions,
-    found: Solution,
-) -> Solution:
+    found: NewtonResult,
+) -> NewtonResult:
     """One more Newton step for a solution that is only just one.
 
     What is left of a gap after one step is an inconsistency in the next, where sticking contacts
@@ -136,12 +136,12 @@ def _polish(
     measure = _measure(system, system.residual(better, eps))
     if not measure < found.history[-1]:
         return found
-    return Solution(better, True, found.iterations + 1, [*found.history, measure])
+    return NewtonResult(better, True, found.iterations + 1, [*found.history, measure])
 
 
 def levenberg_marquardt(
     system: System, z0: np.ndarray, options: NewtonOptions, *, eps: float, history: list[float]
-) -> Solution:
+) -> NewtonResult:
     """Minimise |F|^2 by trust-region steps: (J'J + damping D'D) dz = -J'F, D the column norms of J."""
     from scipy.linalg import lapack  # (here, because it doubles the time to import the package)
 
@@ -153,7 +153,7 @@ def levenberg_marquardt(
     for _ in range(options.damped_steps):
         history.append(_measure(system, F))
         if history[-1] <= 1:
-            found = Solution(z, True, len(history) - 1, history)
+            found = NewtonResult(z, True, len(history) - 1, history)
             return _polish(system, z, F, J, eps, options, found)
         scale = np.maximum(scale, np.linalg.norm(J, axis=0))
         stacked = np.vstack([J, np.sqrt(damping) * np.diag(scale)])
@@ -179,43 +179,43 @@ def levenberg_marquardt(
             damping = min(damping * 4, 1e8)
             if damping >= 1e8:
                 break
-    return Solution(z, history[-1] <= 1, len(history), history)
+    return NewtonResult(z, history[-1] <= 1, len(history), history)
 
 
-def follow_path(system: System, z0: np.ndarray, options: NewtonOptions) -> Solution:
+def follow_path(system: System, z0: np.ndarray, options: NewtonOptions) -> NewtonResult:
     """Solve F(z, eps) + eps B (z - z_last) = 0 for falling eps, each from the last solution z_last.
 
     Ends as soon as Newton's method works on F(z, 0) = 0 from there. The second term, with
     B = diag(system.proximal), keeps the equations regular where solutions are not unique. The fall
     is quick while it goes well; where a step fails, a shorter one is tried from the last solution.
     """
-    rough = replace(options, polish=1.0, damped_steps=options.path_damped_steps)
+    coarse = replace(options, polish=1.0, damped_steps=options.path_damped_steps)
     iterations, history = 0, []  # (the history is that of F(z, 0): the path has tolerances of its own)
-    last = Solution(z0, False, 0)
+    last = NewtonResult(z0, False, 0)
     for first in options.path_starts:
         z, reached, factor, eps = z0, 0.0, options.path_factor, first
         while eps > options.path_end and factor < options.path_slowest:
-            part = solve(_OnPath(system, z, eps, options.path_tolerance), z, rough, eps=eps)
+            part = solve_by_newton(_OnPath(system, z, eps, options.path_tolerance), z, coarse, eps=eps)
             iterations += part.iterations
             if part.converged:
                 z, reached = part.z, eps
-                last = solve(system, z, options, damped=False)
+                last = solve_by_newton(system, z, options, damped=False)
                 iterations += last.iterations
                 history += last.history
                 if last.converged and system.certified(last.z):
-                    return Solution(last.z, True, iterations, history)
+                    return NewtonResult(last.z, True, iterations, history)
                 factor = max(factor**1.5, options.path_quickest)
             elif reached == 0.0:
                 break
             else:
                 factor = factor**0.5
             eps = reached * factor
-        last = solve(system, z, options)
+        last = solve_by_newton(system, z, options)
         iterations += last.iterations
         history += last.history
         if last.converged and system.certified(last.z):
-            return Solution(last.z, True, iterations, history)
-    return Solution(last.z, False, iterations, history)
+            return NewtonResult(last.z, True, iterations, history)
+    return NewtonResult(last.z, False, iterations, history)
 
 
 class _OnPath:

@@ -1,4 +1,4 @@
-"""Arithmetic in the cone x_0 >= |(x_1, x_2, ...)|, for the rows of arrays (n, k).
+"""Jordan algebra of the second-order cone x_0 >= |(x_1, x_2, ...)|, for the rows of arrays (n, k).
 
 The product is x o y = (x . y, x_0 y_1 + y_0 x_1, ...); its unit is (1, 0, ...).
 """
@@ -46,7 +46,7 @@ def reach(x: np.ndarray, d: np.ndarray) -> float:
 
 
 @dataclass
-class Scaling:
+class NesterovToddScaling:
     """The symmetric matrices G with G y = G^-1 x (Nesterov and Todd), by their eigenvalues.
 
     These belong to (1, t), (1, -t) and to what is across both.
@@ -56,7 +56,7 @@ class Scaling:
     t: np.ndarray
 
     @staticmethod
-    def of(x: np.ndarray, y: np.ndarray) -> Scaling:
+    def of(x: np.ndarray, y: np.ndarray) -> NesterovToddScaling:
         dx, dy = (np.maximum(determinant(z), SMALLEST) for z in (x, y))
         one, two = x / np.sqrt(dx)[:, None], y / np.sqrt(dy)[:, None]
         mean = one - two
@@ -66,7 +66,7 @@ class Scaling:
         stretch = mean[:, 0] + length
         factor = (dx / dy) ** 0.25
         values = factor[:, None] * np.stack([stretch, 1 / stretch, np.ones_like(stretch)], axis=1)
-        return Scaling(values, mean[:, 1:] / np.maximum(length, SMALLEST)[:, None])
+        return NesterovToddScaling(values, mean[:, 1:] / np.maximum(length, SMALLEST)[:, None])
 
     def matrices(self, values: np.ndarray) -> np.ndarray:
         """Those with the same eigenvectors and the given eigenvalues."""

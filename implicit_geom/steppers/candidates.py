@@ -9,7 +9,7 @@ import numpy as np
 
 from implicit_geom.model.model import State
 from implicit_geom.model.records import Failure
-from implicit_geom.solvers.newton import Solution
+from implicit_geom.solvers.newton import NewtonResult
 from implicit_geom.steppers.seams import passed_over
 from implicit_geom.steppers.search import P, SolutionSearch
 
@@ -19,7 +19,7 @@ class StepSolution(Generic[P]):
     """A solution with every pair that matters among its candidates."""
 
     problem: P
-    solution: Solution
+    solution: NewtonResult
     status: str
     nu: np.ndarray  # (B, dim + spins)
 

@@ -6,7 +6,13 @@ from itertools import repeat
 
 import numpy as np
 
-from implicit_geom.contact.rattle_ncp import EndContact, Start, VelocityNCP, point_velocity, start_velocity
+from implicit_geom.contact.rattle_ncp import (
+    EndContact,
+    StartContact,
+    VelocityNCP,
+    point_velocity,
+    start_velocity,
+)
 from implicit_geom.contact.step_ncp import StepNCP
 from implicit_geom.equations.thresholds import IMPACT_SPEED, SLAP, SLIDES, TOUCH
 from implicit_geom.interface.errors import SimulationError
@@ -17,9 +23,9 @@ from implicit_geom.steppers.memory import StepperMemory
 from implicit_geom.steppers.search import SolutionSearch
 
 
-def start_contacts(memory: StepperMemory, problem: StepNCP, state: State) -> dict[int, Start]:
+def start_contacts(memory: StepperMemory, problem: StepNCP, state: State) -> dict[int, StartContact]:
     """Gap and normal velocity of every candidate at the start of the step; before `accept`."""
-    starts: dict[int, Start] = {}
+    starts: dict[int, StartContact] = {}
     for g, _, members in problem.members():
         warm = [memory.warm[c] for c in members]
         unknowns = np.array([w.unknowns for w in warm])
@@ -28,7 +34,7 @@ def start_contacts(memory: StepperMemory, problem: StepNCP, state: State) -> dic
         normal, slip = start_velocity(g, state, points)
         touching = points.gap <= TOUCH * g.get("L")[:, 0]
         columns = (points.gap.tolist(), normal.tolist(), slip, touching.tolist(), points.r2)
-        starts.update(zip(members, map(Start, *columns), strict=False))
+        starts.update(zip(members, map(StartContact, *columns), strict=False))
     return starts
 
 
@@ -40,7 +46,7 @@ def accept(
     end: State,
     h: float,
     stage: int,
-    starts: dict[int, Start],
+    starts: dict[int, StartContact],
 ) -> tuple[list[ContactRecord], dict[int, EndContact]]:
     """Keep the unknowns for the next step; closed contacts for the records and for the velocity stage."""
     memory, model = search.memory, search.model
@@ -142,7 +148,7 @@ def contact_records(
 
 
 def _slaps(
-    search: SolutionSearch, c: int, before: Start, last: EndContact, start: State, end: State, h: float
+    search: SolutionSearch, c: int, before: StartContact, last: EndContact, start: State, end: State, h: float
 ) -> bool:
     """Whether a contact that was closed jumped to another part of the body: an edge that falls flat."""
     model = search.model

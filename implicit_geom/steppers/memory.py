@@ -6,8 +6,8 @@ import numpy as np
 
 from implicit_geom.equations.tangent import references
 from implicit_geom.geometry.broad_phase import BroadPhase
-from implicit_geom.geometry.distance import closest
-from implicit_geom.geometry.many_closest_points import closest_points, suits
+from implicit_geom.geometry.distance import find_closest_points
+from implicit_geom.geometry.many_closest_points import group_closest_points, single_surfaces
 from implicit_geom.model.contact_group import ContactGroup, WarmStart
 from implicit_geom.model.model import Model, State
 from implicit_geom.scene.scene import Friction
@@ -43,7 +43,7 @@ class StepperMemory:
 
     def widen(self, state: State, h: float) -> None:
         """Keep warm starts for pairs that may matter within a few steps, too."""
-        self.add(state, self.broad.around(state, abs(h), self.model.loads(state.time)))
+        self.add(state, self.broad.pairs_ahead(state, abs(h), self.model.loads(state.time)))
 
     def fill(self, state: State, candidates: list[int]) -> None:
         """Have warm starts for the given pairs and no others."""
@@ -64,30 +64,30 @@ class StepperMemory:
         """Warm starts of pairs whose closest points are found all at once."""
         pairs = self.model.pairs
         numbers = np.array(new, int)
-        sorts = pairs.sorts(numbers)
-        for s in np.unique(sorts):
-            chosen = numbers[sorts == s]
-            sort = pairs.sort(int(s), int(chosen[0]))
-            if not suits(sort.kernel):
+        templates = pairs.template_numbers(numbers)
+        for s in np.unique(templates):
+            chosen = numbers[templates == s]
+            template = pairs.template(int(s), int(chosen[0]))
+            if not single_surfaces(template.kernel):
                 continue
-            g = ContactGroup(self.model, sort.kernel, chosen, [sort] * len(chosen))
+            g = ContactGroup(self.model, template.kernel, chosen, [template] * len(chosen))
             guess = state.x[g.second] - state.x[g.first]
             guess /= np.maximum(np.linalg.norm(guess, axis=1), 1e-300)[:, None]
             for k, c in enumerate(chosen.tolist()):
                 guess[k] = self.broad.normals.get(c, guess[k])
-            u, n, converged = closest_points(self.model, g, state, guess)
+            u, n, converged = group_closest_points(self.model, g, state, guess)
             unknowns = np.zeros((g.n, g.kernel.layout.size))
             unknowns[:, : u.shape[1]] = u
             for k in np.flatnonzero(converged).tolist():
                 c = int(chosen[k])
                 self.broad.normals[c] = n[k]
-                self.warm[c] = WarmStart(unknowns[k], _reference(sort.law, n[k]), 1.0, 1.0)
+                self.warm[c] = WarmStart(unknowns[k], _reference(template.law, n[k]), 1.0, 1.0)
 
     def fresh(self, state: State, c: int) -> WarmStart:
         """Closest points of a pair at the start of the step, no impulse."""
         pair = self.model.pairs[c]
         a, b = (self.model.placed(state, piece) for piece in pair.pieces)
-        found = closest(a, b, self.broad.normals.get(c))
+        found = find_closest_points(a, b, self.broad.normals.get(c))
         layout = pair.kernel.layout
         u = np.zeros(layout.size)
         u[: layout.geometry] = found.unknowns

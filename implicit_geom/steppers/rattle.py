@@ -25,10 +25,10 @@ import numpy as np
 
 from implicit_geom.contact.rattle_ncp import EndPointNCP, PositionNCP
 from implicit_geom.equations.thresholds import COMPOSITION, MAX_TURN
-from implicit_geom.model.body_rows import drifted
 from implicit_geom.model.model import Model, State
+from implicit_geom.model.momentum_rows import stage_velocities
 from implicit_geom.model.records import POSITION, Attempt, Failure, Solve
-from implicit_geom.solvers.newton import solve
+from implicit_geom.solvers.newton import solve_by_newton
 from implicit_geom.steppers.candidates import StepSolution, solve_step
 from implicit_geom.steppers.closed_contacts import accept
 from implicit_geom.steppers.euler import EulerStepper
@@ -137,7 +137,7 @@ class RattleStepper:
                 state, stage.state, h, nu, "rattle", contacts, iterations, found.status, worst, overlap
             )
 
-        return self.velocity_stage.finished(drifted(self.model, moved, h), h, after, ends, finish)
+        return self.velocity_stage.finished(stage_velocities(self.model, moved, h), h, after, ends, finish)
 
     def _position_stage(
         self, state: State, h: float, impulse: np.ndarray
@@ -155,7 +155,7 @@ class RattleStepper:
         if not isinstance(found, StepSolution) or not found.problem.reversed_slip(found.solution.z):
             return found
         problem = found.problem
-        again = solve(problem, found.solution.z, self.search.options.newton)
+        again = solve_by_newton(problem, found.solution.z, self.search.options.newton)
         if not (again.converged and problem.certified(again.z)):
             return "Newton's method found no solution where sliding ends", [again.history]
         nu = self.search.velocities(problem, again.z)

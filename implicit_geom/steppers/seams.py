@@ -12,11 +12,11 @@ from __future__ import annotations
 import numpy as np
 
 from implicit_geom.contact.step_ncp import StepNCP
-from implicit_geom.geometry.distance import closest
+from implicit_geom.geometry.distance import find_closest_points
 from implicit_geom.model.contact_group import ContactGroup
 from implicit_geom.model.model import State
-from implicit_geom.rotation import turning
-from implicit_geom.solvers.newton import Solution, solve
+from implicit_geom.rotation import rotational_velocity
+from implicit_geom.solvers.newton import NewtonResult, solve_by_newton
 from implicit_geom.steppers.search import SolutionSearch
 
 FLUSH = 1e-9  # overlap, over the smaller piece, that counts as none
@@ -26,11 +26,11 @@ STRIKE = 0.1  # approach along the normal at the start, over the speed scale, th
 def passed_over(
     search: SolutionSearch,
     problem: StepNCP,
-    found: Solution | None,
+    found: NewtonResult | None,
     state: State,
     h: float,
     impulse: np.ndarray,
-) -> tuple[StepNCP, Solution] | None:
+) -> tuple[StepNCP, NewtonResult] | None:
     """The solution in which corners pass each other, and its equations; None where none strike or can pass.
 
     `found` is the solution at hand, if there is one.
@@ -50,7 +50,9 @@ def passed_over(
     return None
 
 
-def _striking(search: SolutionSearch, problem: StepNCP, found: Solution | None, state: State) -> list[int]:
+def _striking(
+    search: SolutionSearch, problem: StepNCP, found: NewtonResult | None, state: State
+) -> list[int]:
     """Pairs at seams that did not press before, and that strike in the solution at hand."""
     pairs, warm = search.model.pairs, search.memory.warm
     out = []
@@ -71,7 +73,8 @@ def _striking(search: SolutionSearch, problem: StepNCP, found: Solution | None, 
 def _rate(g: ContactGroup, seen: dict[str, np.ndarray], frame: str, state: State) -> np.ndarray:
     """(n,) rate of the gap of a group's contacts for the velocities at the start, m/s."""
     one, two = (
-        state.v[b] + turning(state.w[b], seen[f"{frame}r{k}"]) for k, b in ((1, g.first), (2, g.second))
+        state.v[b] + rotational_velocity(state.w[b], seen[f"{frame}r{k}"])
+        for k, b in ((1, g.first), (2, g.second))
     )
     return np.asarray(np.einsum("ni,ni->n", seen[f"{frame}n"], two - one))
 
@@ -80,7 +83,7 @@ def _flush(search: SolutionSearch, c: int, there: State) -> np.ndarray | None:
     """Geometry unknowns of a pair at the poses of a state; None where it overlaps."""
     i, j = search.model.pairs[c].pieces
     size = float(np.min(search.model.pieces.size[[i, j]]))
-    at = closest(search.model.placed(there, i), search.model.placed(there, j))
+    at = find_closest_points(search.model.placed(there, i), search.model.placed(there, j))
     return at.unknowns if at.points.gap >= -FLUSH * size else None
 
 
@@ -88,12 +91,12 @@ def _solved(
     search: SolutionSearch,
     problem: StepNCP,
     reduced: StepNCP,
-    without: Solution,
+    without: NewtonResult,
     over: dict[int, np.ndarray],
     state: State,
     h: float,
     impulse: np.ndarray,
-) -> tuple[StepNCP, Solution] | None:
+) -> tuple[StepNCP, NewtonResult] | None:
     """The whole step, started from the motion without the pairs `over`."""
     whole = type(problem)(search.model, problem.candidates, search.options.condensed)
     z = whole.prepare(state, h, impulse, search.memory.warm, search.tolerance)
@@ -108,7 +111,7 @@ def _solved(
             z[where] = u
         else:
             z[where] = without.z[known[c]]
-    found = solve(whole, z, search.options.newton, damped=False)
+    found = solve_by_newton(whole, z, search.options.newton, damped=False)
     if not (found.converged and whole.certified(found.z)):
         return None
     nu = search.velocities(whole, found.z)

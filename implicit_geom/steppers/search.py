@@ -15,18 +15,18 @@ from typing import TypeVar, cast
 
 import numpy as np
 
-from implicit_geom.contact.islands import Islands, solve_apart
-from implicit_geom.contact.linearised import settle_points
+from implicit_geom.contact.islands import Islands, solve_islands
+from implicit_geom.contact.linearised import update_closest_points
 from implicit_geom.contact.many_contacts import from_known_impulses, methods
 from implicit_geom.contact.step_ncp import StepNCP
-from implicit_geom.geometry.distance import closest
+from implicit_geom.geometry.distance import find_closest_points
 from implicit_geom.model.model import Model, State
-from implicit_geom.solvers.newton import DENSE, NewtonOptions, Solution, follow_path, solve
+from implicit_geom.solvers.newton import DENSE, NewtonOptions, NewtonResult, follow_path, solve_by_newton
 from implicit_geom.steppers.memory import StepperMemory
 
 P = TypeVar("P", bound=StepNCP)
-Guess = Callable[[], tuple[Solution, str]]  # a solution, if it is one, and its status
-Found = tuple[Solution | None, str, list[list[float]]]  # with the residual histories of all that was tried
+Guess = Callable[[], tuple[NewtonResult, str]]  # a solution, if it is one, and its status
+Found = tuple[NewtonResult | None, str, list[list[float]]]  # with the residual histories of all attempts
 
 
 @dataclass(frozen=True)
@@ -109,8 +109,8 @@ class SolutionSearch:
         near = z0
         if last is not None:
             # a few more pairs rarely matter; what was found without them is close
-            near = problem.carried(z0, *last)
-            settle_points(problem, near)
+            near = problem.with_solution(z0, *last)
+            update_closest_points(problem, near)
             guesses = chain(self._guesses_near(problem, near), guesses)
         islands = Islands.of(problem)
         if islands.count == 1:
@@ -127,8 +127,8 @@ class SolutionSearch:
         last: tuple[StepNCP, np.ndarray] | None,
     ) -> Found:
         """Islands of contact apart: most need a few iterations, and only the others a search of their own."""
-        apart = solve_apart(problem, islands, near, self.options.newton)
-        solution = Solution(apart.z, bool(np.all(apart.solved)), apart.iterations, apart.history)
+        apart = solve_islands(problem, islands, near, self.options.newton)
+        solution = NewtonResult(apart.z, bool(np.all(apart.solved)), apart.iterations, apart.history)
         histories = [apart.history]
         if solution.converged and problem.certified(apart.z):
             return solution, "converged", histories
@@ -146,9 +146,9 @@ class SolutionSearch:
                 break
             status = reached if reached == "continued" else status
             solution.iterations += found.iterations
-            solution.z = problem.carried(solution.z, part, found.z, part.moved_by_contacts)
+            solution.z = problem.with_solution(solution.z, part, found.z, part.moved_by_contacts)
         else:
-            whole = solve(problem, solution.z, self.options.newton, damped=False)
+            whole = solve_by_newton(problem, solution.z, self.options.newton, damped=False)
             whole.iterations += solution.iterations
             histories.append(whole.history)
             if whole.converged and problem.certified(whole.z):
@@ -159,7 +159,7 @@ class SolutionSearch:
     def _guesses_near(self, problem: StepNCP, near: np.ndarray) -> Iterator[Guess]:
         """From what was found without some of the pairs."""
         newton = self.options.newton
-        yield lambda: (solve(problem, near, newton, damped=False), "converged")
+        yield lambda: (solve_by_newton(problem, near, newton, damped=False), "converged")
         if self.model.friction_residual != "fritz-john":
             yield partial(_continued, partial(from_known_impulses, problem, near, newton))
 
@@ -174,18 +174,18 @@ class SolutionSearch:
     ) -> Iterator[Guess]:
         """Initial guesses with a method each, cheapest first."""
         options, newton = self.options, self.options.newton
-        yield lambda: (solve(problem, z0, newton, damped=False), "converged")
+        yield lambda: (solve_by_newton(problem, z0, newton, damped=False), "converged")
         large = problem.pattern is not None
         many = methods(problem, z0, newton) if options.many_contacts else iter(())
         if large and problem.carries_impulse(z0):
             yield from (partial(_continued, method) for method in islice(many, 1))
         # a contact that jumps along an edge or across a face: let the multipliers' signs decide;
         # in an impact the impulse must be of the right order for the contact point to be found
-        problem.weigh(options.jump_weight)
-        yield lambda: (solve(problem, z0, newton, damped=False), "converged")
+        problem.weigh_multipliers(options.jump_weight)
+        yield lambda: (solve_by_newton(problem, z0, newton, damped=False), "converged")
         pushed = problem.with_normal_impulses(z0, options.impact_impulse)
-        yield lambda: (solve(problem, pushed, newton, damped=False), "converged")
-        problem.weigh(1.0)
+        yield lambda: (solve_by_newton(problem, pushed, newton, damped=False), "converged")
+        problem.weigh_multipliers(1.0)
         if large:
             yield from (partial(_continued, method) for method in islice(many, 2))
         if problem.size > options.dense:
@@ -193,16 +193,16 @@ class SolutionSearch:
             return
         # closest points at the pose expected, where a body turns far within the step
         turned = self._placed_at_end(problem, state, h, z0)
-        yield lambda: (solve(problem, turned, newton), "converged")
+        yield lambda: (solve_by_newton(problem, turned, newton), "converged")
         if not thorough:
             return
         fresh = {c: self.memory.fresh(state, c) for c in problem.candidates}
         z1 = problem.prepare(state, h, impulse, fresh, self.tolerance)
         yield lambda: (follow_path(problem, z1, newton), "continued")
-        problem.weigh(options.jump_weight)
+        problem.weigh_multipliers(options.jump_weight)
         struck = problem.with_normal_impulses(z1, options.impact_impulse)
         yield lambda: (follow_path(problem, struck, newton), "continued")
-        problem.weigh(1.0)
+        problem.weigh_multipliers(1.0)
         yield from (partial(_continued, method) for method in many)
 
     def _placed_at_end(self, problem: StepNCP, state: State, h: float, z0: np.ndarray) -> np.ndarray:
@@ -215,7 +215,7 @@ class SolutionSearch:
         for c, where in zip(problem.order, problem.contact_slices, strict=True):
             pair = self.model.pairs[c]
             a, b = (self.model.placed(there, piece) for piece in pair.pieces)
-            found = closest(a, b)
+            found = find_closest_points(a, b)
             if found.points.normal @ self.memory.broad.normals[c] > 0:
                 layout = pair.kernel.layout
                 u = z[where]
@@ -238,5 +238,5 @@ def _first_solution(problem: StepNCP, guesses: Iterable[Guess]) -> Found:
     return None, "failed", histories
 
 
-def _continued(method: Callable[[], Solution]) -> tuple[Solution, str]:
+def _continued(method: Callable[[], NewtonResult]) -> tuple[NewtonResult, str]:
     return method(), "continued"

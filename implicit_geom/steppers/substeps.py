@@ -11,7 +11,7 @@ from implicit_geom.model.model import State
 from implicit_geom.model.records import Attempt, Failure, Solve
 
 
-class Memory(Protocol):
+class RestorableMemory(Protocol):
     """What a stepper remembers, and can be set back to."""
 
     def snapshot(self) -> Any: ...
@@ -20,7 +20,7 @@ class Memory(Protocol):
 
 
 def in_parts(
-    memory: Memory,
+    memory: RestorableMemory,
     state: State,
     h: float,
     take: Callable[[State, float, int], Solve | Failure],

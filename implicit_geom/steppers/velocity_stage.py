@@ -18,7 +18,7 @@ import numpy as np
 from implicit_geom.contact.many_contacts import methods
 from implicit_geom.contact.rattle_ncp import (
     EndContact,
-    Start,
+    StartContact,
     VelocityNCP,
     impact_velocity,
     point_velocity,
@@ -29,7 +29,7 @@ from implicit_geom.model.energy import kinetic
 from implicit_geom.model.ledger import step_ledger
 from implicit_geom.model.model import State
 from implicit_geom.model.records import VELOCITY, ContactRecord, Failure, Solve
-from implicit_geom.solvers.newton import Solution, follow_path, solve
+from implicit_geom.solvers.newton import NewtonResult, follow_path, solve_by_newton
 from implicit_geom.steppers.closed_contacts import contact_records
 from implicit_geom.steppers.search import SolutionSearch
 
@@ -64,7 +64,7 @@ class VelocityStage:
         self,
         c: int,
         end: EndContact,
-        start: Start,
+        start: StartContact,
         state: State,
         impulse: np.ndarray,
         h: float,
@@ -165,12 +165,14 @@ class VelocityStage:
         residual = float(np.max(np.abs(problem.residual(found.z, 0.0)), initial=0.0))
         return VelocitySolution(state, records, iterations, residual)
 
-    def _guesses(self, problem: VelocityNCP, z0: np.ndarray) -> Iterator[Callable[[], Solution]]:
-        yield lambda: solve(problem, z0, self.search.options.newton, damped=False)
-        yield lambda: solve(problem, problem.with_normal_impulses(z0, 1.0), self.search.options.newton)
+    def _guesses(self, problem: VelocityNCP, z0: np.ndarray) -> Iterator[Callable[[], NewtonResult]]:
+        yield lambda: solve_by_newton(problem, z0, self.search.options.newton, damped=False)
+        yield lambda: solve_by_newton(
+            problem, problem.with_normal_impulses(z0, 1.0), self.search.options.newton
+        )
         still = z0.copy()
         still[problem.bodies.size :] = 0.0
-        yield lambda: solve(problem, still, self.search.options.newton)
+        yield lambda: solve_by_newton(problem, still, self.search.options.newton)
         if problem.size <= self.search.options.dense:
             yield lambda: follow_path(problem, z0, self.search.options.newton)
         yield from methods(problem, z0, self.search.options.newton)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from implicit_geom import Scene, SceneError, StepFailed, Stepper, Trajectory, shapes, simulate, simulate_batch
-from implicit_geom.classical import hulls, pyramid
+from implicit_geom.classical import polyhedron_contacts, step
 from implicit_geom.rotation import unit
 from implicit_geom.run.storage.replay import replay
 
@@ -76,7 +76,7 @@ def test_missing_coal_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing():
         raise SceneError("coal is not installed")
 
-    monkeypatch.setattr(hulls, "require_coal", missing)
+    monkeypatch.setattr(polyhedron_contacts, "require_coal", missing)
     with pytest.raises(SceneError, match="coal"):
         run(boxes(), "stewart-trinkle")
 
@@ -128,8 +128,8 @@ def test_unsolved_problem_fails_loudly(
         return None, 0, 1.0, "the complementarity problem is not solved (secondary ray)"
 
     with monkeypatch.context() as patch:
-        patch.setattr(pyramid, "solve", unsolved)
-        patch.setattr(pyramid, "single", lambda *_: None)
+        patch.setattr(step, "solve_pyramids", unsolved)
+        patch.setattr(step, "single_contact", lambda *_: None)
         with pytest.raises(StepFailed, match="not solved") as failed:
             run(stack(), how)
     assert (len(calls) > 1) == (parts > 1)

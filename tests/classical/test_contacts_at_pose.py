@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from implicit_geom import Scene, distance, shapes
+from implicit_geom.classical.contact_finder import ContactFinder
 from implicit_geom.classical.contacts import Contacts
-from implicit_geom.classical.finder import Finder
 from implicit_geom.model.model import Model, State
 from implicit_geom.rotation import unit
 
@@ -48,7 +48,7 @@ def far(model: Model) -> np.ndarray:
 
 def test_smooth_gaps_are_those_of_distance(model: Model) -> None:
     state = model.initial_state()
-    c = Finder(model).contacts(state, far(model))
+    c = ContactFinder(model).contacts(state, far(model))
     assert len(c) == len(model.pairs)
     for k in range(len(c)):
         i, j = c.first[k], c.second[k]
@@ -61,7 +61,7 @@ def test_smooth_gaps_are_those_of_distance(model: Model) -> None:
 def test_smallest_vertex_gap_is_that_of_the_polygons() -> None:
     model = Model(planar())
     state = model.initial_state()
-    c = Finder(model, 12).contacts(state, far(model))
+    c = ContactFinder(model, 12).contacts(state, far(model))
     for pair in range(3):
         i, j = (int(b[0]) for b in model.pairs.sides(np.array([pair])))
         at = [pose(state, state.R, model.com, b) for b in (i, j)]
@@ -74,13 +74,13 @@ def test_smallest_vertex_gap_is_that_of_the_polygons() -> None:
 def test_gap_changes_at_the_rate_of_the_normal_velocity(model: Model, facets: int | None) -> None:
     if model.dim == 3 and facets:
         pytest.importorskip("coal", reason="polyhedra against each other need coal (extra `facets`)")
-    state, finder = model.initial_state(), Finder(model, facets)
+    state, finder = model.initial_state(), ContactFinder(model, facets)
     c = finder.contacts(state, far(model))
     rng = np.random.default_rng(1)
     nu = rng.normal(size=(len(model.bodies), model.dim + model.spins))
     nu[0] = 0.0
     eps = 1e-6
-    ahead, behind = (finder.again(c, state.advanced(nu, s * eps)) for s in (1, -1))
+    ahead, behind = (finder.at_pose(c, state.advanced(nu, s * eps)) for s in (1, -1))
     np.testing.assert_allclose((ahead.gap - behind.gap) / (2 * eps), c.normal_velocity(nu), atol=1e-7)
 
 
@@ -89,7 +89,7 @@ def test_wrenches_are_the_transposed_velocities_and_keep_momentum(model: Model, 
     if model.dim == 3 and facets:
         pytest.importorskip("coal", reason="polyhedra against each other need coal (extra `facets`)")
     state = model.initial_state()
-    c = Finder(model, facets).contacts(state, far(model))
+    c = ContactFinder(model, facets).contacts(state, far(model))
     nu = np.random.default_rng(2).normal(size=(len(model.bodies), model.dim + model.spins))
     one, two = c.wrenches()
     rates = np.einsum("ncv,nv->nc", one, nu[c.first]) + np.einsum("ncv,nv->nc", two, nu[c.second])

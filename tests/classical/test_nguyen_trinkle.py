@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from implicit_geom import Scene, Stepper, Trajectory, shapes, simulate
-from implicit_geom.classical.stepper import ApproximateStepper
+from implicit_geom.classical.stepper import ClassicalStepper
 from implicit_geom.interface.errors import SceneError
 from implicit_geom.model.model import Model
 from implicit_geom.scene.scene_file import read_scene
@@ -56,7 +56,7 @@ def rows_11(psi: np.ndarray, force: np.ndarray, *, printed: bool = False) -> tup
 def test_the_papers_rows_hold_in_every_step() -> None:
     """c, d, lambda and e of every contact solve (11): z >= 0, w >= 0, z.w = 0; and some facet presses."""
     model = Model(sliding())
-    stepper, state, h = ApproximateStepper(model, Stepper.named(NEW)), model.initial_state(), 0.008
+    stepper, state, h = ClassicalStepper(model, Stepper.named(NEW)), model.initial_state(), 0.008
     pressed = 0
     for _ in range(40):
         attempt = stepper.step(state, h)

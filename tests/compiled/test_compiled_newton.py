@@ -152,7 +152,7 @@ def run_newton(
 
 
 class Plain:
-    """The same equations for `newton.solve`."""
+    """The same equations for `newton.solve_by_newton`."""
 
     shift = np.zeros(3)
     proximal = np.zeros(3)
@@ -183,7 +183,9 @@ def test_newton_finds_what_newton_solve_finds(name: str, solver: tuple[int, Load
     p, start = rng.uniform(0.5, 4, (3, lanes)), rng.uniform(0.5, 2, (3, lanes))
     z, report = run_newton(name, solver, start, p)
     for k in range(lanes):
-        wanted = newton.solve(Plain(name, p[:, k]), start[:, k], newton.NewtonOptions(), damped=False)
+        wanted = newton.solve_by_newton(
+            Plain(name, p[:, k]), start[:, k], newton.NewtonOptions(), damped=False
+        )
         assert wanted.converged
         assert report[0, k] <= 1
         np.testing.assert_allclose(z[:, k], wanted.z, rtol=1e-12)
@@ -206,7 +208,7 @@ def test_newton_gives_up_where_newton_solve_does(solver: tuple[int, LoadedCode])
     lanes = solver[0]
     p, start = np.full((3, lanes), 2.0), np.full((3, lanes), 1.0)
     start[:, 0] = 1e-2
-    wanted = newton.solve(Plain("root", p[:, 0]), start[:, 0], newton.NewtonOptions(), damped=False)
+    wanted = newton.solve_by_newton(Plain("root", p[:, 0]), start[:, 0], newton.NewtonOptions(), damped=False)
     assert not wanted.converged
     _, report = run_newton("root", solver, start, p)
     assert not report[0, 0] <= 1

@@ -16,7 +16,7 @@ from implicit_geom.compiled import runner, structs
 from implicit_geom.compiled.engine import Engine
 from implicit_geom.compiled.functions.pair import PairFunctions
 from implicit_geom.experiments.benchmarks.agreement import BOUND, compared
-from implicit_geom.geometry.distance import closest
+from implicit_geom.geometry.distance import find_closest_points
 from implicit_geom.machine.availability import SWITCH, available
 from implicit_geom.model.contact_group import WarmStart
 from implicit_geom.model.model import Model
@@ -294,7 +294,7 @@ def test_a_motion_that_crosses_is_always_looked_at() -> None:
         state = model.initial_state()
         state = replace(state, x=np.array([np.zeros(3), x]))
         after = replace(state, x=np.array([np.zeros(3), y]))
-        first, last = (closest(model.placed(s, 0), model.placed(s, 1)) for s in (state, after))
+        first, last = (find_closest_points(model.placed(s, 0), model.placed(s, 1)) for s in (state, after))
         if min(first.points.gap, last.points.gap) < 0:
             continue
         motion = np.zeros((2, 6))

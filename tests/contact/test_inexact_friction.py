@@ -8,7 +8,7 @@ from heaps import heap, prepared
 
 from implicit_geom import Trajectory, simulate
 from implicit_geom.experiments.benchmarks.scale import box
-from implicit_geom.solvers.block_elimination import Blocks
+from implicit_geom.solvers.block_elimination import BlockMatrix
 
 ROUGH = 1e-3
 
@@ -56,15 +56,15 @@ def test_rows_of_friction_that_is_held(large: bool) -> None:
     problem, z = prepared(heap(9 if large else 3, 0.4), 0.05)
     assert (problem.pattern is not None) == large
     law = problem.residual(z, 0.0)
-    problem.hold(z)
+    problem.hold_friction(z)
     rng = np.random.default_rng(0)
     dz = rng.normal(size=z.size)
     F, J = problem.linearise(z + dz, 0.0)
     assert np.abs(F - problem.residual(z + dz, 0.0)).max() < 1e-12 * np.abs(F).max()
     assert np.abs(F[problem.friction] - dz[problem.friction]).max() < 1e-15
-    dense = J.dense() if isinstance(J, Blocks) else J
+    dense = J.dense() if isinstance(J, BlockMatrix) else J
     assert np.array_equal(dense[problem.friction], np.eye(z.size)[problem.friction])
-    problem.hold(None)
+    problem.hold_friction(None)
     assert np.array_equal(problem.residual(z, 0.0), law)
 
 

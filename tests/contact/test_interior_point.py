@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from heaps import fallen, heap, prepared
 
-from implicit_geom.contact.interior_point import interior
-from implicit_geom.contact.linearised import Frozen
+from implicit_geom.contact.interior_point import solve_by_interior_point
+from implicit_geom.contact.linearised import LinearisedStep
 from implicit_geom.contact.many_contacts import INSIDE
-from implicit_geom.contact.proximal_rounds import by_rounds
+from implicit_geom.contact.proximal_rounds import solve_by_rounds
 from implicit_geom.solvers import second_order_cone as lorentz
 from implicit_geom.solvers.newton import NewtonOptions
 
@@ -53,7 +53,7 @@ def test_scaling_maps_both_points_to_one(k: int) -> None:
     """G y = G^-1 x with a symmetric G: the point of Nesterov and Todd."""
     rng = np.random.default_rng(k)
     x, y = inside(rng, k), inside(rng, k)
-    scaling = lorentz.Scaling.of(x, y)
+    scaling = lorentz.NesterovToddScaling.of(x, y)
     G, back = scaling.matrices(scaling.values), scaling.matrices(1 / scaling.values)
     assert np.abs(G - G.swapaxes(1, 2)).max() == 0.0
     one, two = np.einsum("nij,nj->ni", G, y), np.einsum("nij,nj->ni", back, x)
@@ -67,27 +67,34 @@ def test_a_heap_at_rest_is_found_at_once(mu: float) -> None:
     The first linearised step is within the tolerance; with little friction it is off by orders of magnitude.
     """
     problem, z = prepared(heap(6, mu), 0.05)
-    found = by_rounds(problem, z, partial(interior, lifted=True), INSIDE, NewtonOptions())
+    found = solve_by_rounds(
+        problem, z, partial(solve_by_interior_point, convex=True), INSIDE, NewtonOptions()
+    )
     assert found.converged
     assert found.history[0] < 1
     assert np.abs(found.z[: problem.bodies.size]).max() < 1e-9
     slipping, z = prepared(heap(6, 0.3), 0.05)
-    assert by_rounds(slipping, z, partial(interior, lifted=True), INSIDE, NewtonOptions()).history[0] > 1e3
+    assert (
+        solve_by_rounds(
+            slipping, z, partial(solve_by_interior_point, convex=True), INSIDE, NewtonOptions()
+        ).history[0]
+        > 1e3
+    )
 
 
 @pytest.mark.parametrize("mu", [0.0, 0.2, 0.6])
 def test_ellipsoids_that_fall_on_each_other(mu: float) -> None:
     """In space, with contacts that slip: impulses obey the laws of the linearised step to six digits."""
-    frozen = Frozen(*fallen(mu), stiff=False)
-    nu, P = interior(frozen, lifted=False)
-    assert frozen.far(frozen.nu, frozen.start) > 1e-2
-    assert frozen.far(nu, P) < 1e-7
-    pushed = max(np.abs(W @ p[:, :, None]).max() for W, p in zip(frozen.W, P, strict=True))
-    assert np.abs(frozen.f(nu, P)).max() < 1e-6 * pushed
+    linearised = LinearisedStep(*fallen(mu), stiff=False)
+    nu, P = solve_by_interior_point(linearised, convex=False)
+    assert linearised.largest_violation(linearised.nu, linearised.start) > 1e-2
+    assert linearised.largest_violation(nu, P) < 1e-7
+    pushed = max(np.abs(W @ p[:, :, None]).max() for W, p in zip(linearised.W, P, strict=True))
+    assert np.abs(linearised.f(nu, P)).max() < 1e-6 * pushed
 
 
 def test_friction_that_lifts_is_another_problem() -> None:
     """Negative control: where contacts slip the convex problem does not have the step's solution."""
-    frozen = Frozen(*fallen(0.2), stiff=False)
-    nu, P = interior(frozen, lifted=True)
-    assert frozen.far(nu, P) > 1e-2
+    linearised = LinearisedStep(*fallen(0.2), stiff=False)
+    nu, P = solve_by_interior_point(linearised, convex=True)
+    assert linearised.largest_violation(nu, P) > 1e-2

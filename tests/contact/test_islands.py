@@ -7,7 +7,7 @@ import pytest
 from heaps import prepared
 
 from implicit_geom import Scene, shapes, simulate
-from implicit_geom.contact.islands import Islands, solve_apart
+from implicit_geom.contact.islands import Islands, solve_islands
 from implicit_geom.solvers.newton import NewtonOptions
 
 ROWS, FAR = 9, 100.0
@@ -55,7 +55,7 @@ def test_an_island_that_is_lost_does_not_hold_up_the_others() -> None:
     """Full Newton steps do not solve a pressed heap; discs that slide beside it are solved all the same."""
     problem, z = prepared(with_rollers(heaps([0.0]), 3), 0.05)
     islands = Islands.of(problem)
-    found = solve_apart(problem, islands, z, NewtonOptions())
+    found = solve_islands(problem, islands, z, NewtonOptions())
     hard = islands.of_unknown[0]
     assert not found.solved[hard]
     assert np.sum(found.solved) == islands.count - 1

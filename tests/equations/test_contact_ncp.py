@@ -15,9 +15,9 @@ from implicit_geom.contact.rattle_ncp import EndContact, PositionNCP, VelocityNC
 from implicit_geom.contact.step_ncp import StepNCP
 from implicit_geom.equations.momentum import momentum_rows
 from implicit_geom.equations.unknowns import flat
-from implicit_geom.geometry.distance import closest
-from implicit_geom.model.body_rows import angular_scaling
+from implicit_geom.geometry.distance import find_closest_points
 from implicit_geom.model.model import Model
+from implicit_geom.model.momentum_rows import angular_scaling
 from implicit_geom.rotation import matrix, unit
 from implicit_geom.scene.options import IMPLICIT
 from implicit_geom.shapes.shape import Inequality, Slab
@@ -109,7 +109,7 @@ def end_contact(stepper: EulerStepper, rng: np.random.Generator) -> EndContact:
     """A closed contact, as stage 1 would leave it, with generic impulses; the only pair of two bodies."""
     model, (pair,) = stepper.model, stepper.model.pairs
     state = model.initial_state()
-    points = closest(model.placed(state, pair.first), model.placed(state, pair.second)).points
+    points = find_closest_points(model.placed(state, pair.first), model.placed(state, pair.second)).points
     n = points.normal
     frame = np.linalg.qr(np.column_stack([n, rng.normal(size=(n.size, n.size - 1))]))[0]
     o = frame[:, 2] if n.size == 3 else np.zeros(2)

@@ -13,8 +13,8 @@ from searching import euler_run
 from implicit_geom import Scene, shapes
 from implicit_geom.geometry import broad_phase as broadphase
 from implicit_geom.geometry.broad_phase import BroadPhase
-from implicit_geom.geometry.distance import closest
-from implicit_geom.geometry.supports import Supports, spheres_that_meet
+from implicit_geom.geometry.distance import find_closest_points
+from implicit_geom.geometry.supports import Supports, overlapping_spheres
 from implicit_geom.interface.errors import SceneError
 from implicit_geom.model.contact_group import WarmStart
 from implicit_geom.model.model import Model, State
@@ -94,7 +94,7 @@ def test_spheres_that_meet_against_all_pairs() -> None:
     for dim in (2, 3):
         x, radius = rng.uniform(size=(300, dim)), 1e-3 * 10.0 ** rng.uniform(0, 3, 300) / 4
         chosen = np.flatnonzero(rng.uniform(size=300) < 0.9)
-        found = set(zip(*(k.tolist() for k in spheres_that_meet(x, radius, chosen)), strict=True))
+        found = set(zip(*(k.tolist() for k in overlapping_spheres(x, radius, chosen)), strict=True))
         wanted = {
             (i, j)
             for i, j in combinations(chosen.tolist(), 2)
@@ -129,7 +129,9 @@ def test_tree_and_all_pairs_give_the_same_candidates() -> None:
         broad = BroadPhase(model, few)
         loads = model.loads(0.0)
         chosen = broad.candidates(state, 0.02, loads)
-        found.append([chosen, broad.around(state, 0.02, loads), broad.missed(state, 3 * nu, 0.02, chosen)])
+        found.append(
+            [chosen, broad.pairs_ahead(state, 0.02, loads), broad.missed(state, 3 * nu, 0.02, chosen)]
+        )
     assert found[0] == found[1]
     assert all(len(some) > 5 for some in found[0])
 
@@ -221,7 +223,7 @@ def test_crossings_of_many_pairs(closed: bool) -> None:
     left = {}
     for c in pairs:
         pair = model.pairs[c]
-        there = closest(model.placed(end, pair.first), model.placed(end, pair.second))
+        there = find_closest_points(model.placed(end, pair.first), model.placed(end, pair.second))
         left[c] = there.unknowns, closed
     alone = {c for c in pairs if broad.crossed(state, nu, h, {c: left[c]}) is not None}
     together = set()
@@ -237,7 +239,9 @@ def test_crossings_of_many_pairs(closed: bool) -> None:
             there = state.advanced(nu, s)
             if np.linalg.norm(there.x[pair.second] - there.x[pair.first]) > 2 * 0.22:
                 continue  # (farther apart than they are long)
-            gap = closest(model.placed(there, pair.first), model.placed(there, pair.second)).points.gap
+            gap = find_closest_points(
+                model.placed(there, pair.first), model.placed(there, pair.second)
+            ).points.gap
             assert gap >= -allowed
 
 
@@ -274,7 +278,7 @@ def test_likely_pairs() -> None:
     overlapping = 0
     for c in candidates:
         pair = model.pairs[c]
-        gap = closest(model.placed(end, pair.first), model.placed(end, pair.second)).points.gap
+        gap = find_closest_points(model.placed(end, pair.first), model.placed(end, pair.second)).points.gap
         overlapping += gap < 0
         assert c in likely or gap > 0
     assert overlapping > 5

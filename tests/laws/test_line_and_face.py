@@ -11,7 +11,7 @@ from law_scenes import assert_at_rest, on_ground, turned
 
 from implicit_geom import Scene, Trajectory, shapes, simulate
 from implicit_geom.model.records import POSITION
-from implicit_geom.rotation import turning
+from implicit_geom.rotation import rotational_velocity
 
 LANDINGS: dict[str, tuple[Any, dict[str, Any], float]] = {
     # shape, start, duration
@@ -60,7 +60,7 @@ def approach(run: Trajectory) -> np.ndarray:
     rows = rows[rows["solve"] == last[steps[rows["solve"]]]]
     at = rows["solve"]
     first, second = (
-        solves.v[at, body] + turning(solves.w[at, body], rows["point"] - solves.x[at, body])
+        solves.v[at, body] + rotational_velocity(solves.w[at, body], rows["point"] - solves.x[at, body])
         for body in (rows["first"], rows["second"])
     )
     np.maximum.at(worst, steps[at], -np.sum(rows["normal"] * (second - first), axis=1))

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from implicit_geom import shapes
-from implicit_geom.equations.contact_functions import pair_kernel
 from implicit_geom.equations.momentum import momentum_rows
+from implicit_geom.equations.pair_kernel import pair_kernel
 from implicit_geom.equations.unknowns import PairKind
 from implicit_geom.machine import vectorized
 from implicit_geom.machine.vectorized import VectorizedFunction

@@ -15,7 +15,7 @@ from implicit_geom.check.certificate import residuals, step_residuals
 from implicit_geom.model.ledger import entries, step_ledger
 from implicit_geom.model.model import Model
 from implicit_geom.model.records import EULER, POSITION, VELOCITY
-from implicit_geom.model.solve_arrays import Solves, solves_of
+from implicit_geom.model.solve_arrays import SolveArrays, solve_arrays
 from implicit_geom.scene.options import IMPLICIT
 
 
@@ -65,7 +65,7 @@ def ran(make: Callable[[], Scene], stepper: str) -> Trajectory:
     return simulate(make(), duration=0.2, step=0.01, stepper=stepper, progress=False)
 
 
-def shaken(run: Trajectory) -> Solves:
+def shaken(run: Trajectory) -> SolveArrays:
     """The run's solves with everything changed by about 1e-2: their residuals are no longer rounding."""
     rng, solves = np.random.default_rng(7), run.solves
 
@@ -136,7 +136,7 @@ def test_rows_do_not_depend_on_each_other(make: Callable[[], Scene], stepper: st
 
 @pytest.mark.parametrize(("make", "stepper"), CASES)
 def test_one_solve_alone(make: Callable[[], Scene], stepper: str) -> None:
-    """`step_ledger` and `step_residuals` of one solve are its rows; `solves_of` loses nothing."""
+    """`step_ledger` and `step_residuals` of one solve are its rows; `solve_arrays` loses nothing."""
     run = ran(make, stepper)
     model = Model(run.scene)
     for solves in (run.solves, shaken(run)):
@@ -147,7 +147,7 @@ def test_one_solve_alone(make: Callable[[], Scene], stepper: str) -> None:
                 assert abs(getattr(step_ledger(model, row), name) - values[i]) < 1e-12 * 30, name
             for name, value in step_residuals(model, row).items():
                 assert value == checked[name][i], name
-        again = solves_of(model, rows)
+        again = solve_arrays(model, rows)
         assert again.contacts.tobytes() == solves.contacts.tobytes()
         assert again.half.tobytes() == solves.half.tobytes()
         for name in ("time", "h", "form"):
@@ -183,7 +183,7 @@ def test_no_solves_no_rows() -> None:
     run = simulate(scene, duration=0.03, step=0.01, progress=False)
     model = Model(scene)
     for arrays in (residuals, entries):
-        nothing = arrays(model, run.initial, Solves.empty(run.initial))
+        nothing = arrays(model, run.initial, SolveArrays.empty(run.initial))
         assert all(values.shape == (0,) for values in nothing.values())
         flight = arrays(model, run.initial, run.solves)
         assert all(np.all(np.abs(v) < 1e-12) for name, v in flight.items() if name != "change")

@@ -5,7 +5,7 @@ import pytest
 from switch_tables import NAMES, SWITCHES, ellipse, ellipsoid, stepper
 
 from implicit_geom import Scene, Stepper, Trajectory, shapes, simulate
-from implicit_geom.classical.stepper import ApproximateStepper
+from implicit_geom.classical.stepper import ClassicalStepper
 from implicit_geom.model.model import Model
 from implicit_geom.steppers.euler import EulerStepper
 
@@ -18,7 +18,7 @@ def run(scene: Scene, how: Stepper | str, duration: float, step: float = 0.01) -
 def test_all_exact_is_implicit_euler(make) -> None:
     """Two independent implementations of C07's step agree in every step, through impact, slip and roll."""
     model = Model(make(high=0.05))
-    euler, own = EulerStepper(model), ApproximateStepper(model, Stepper())
+    euler, own = EulerStepper(model), ClassicalStepper(model, Stepper())
     state = model.initial_state()
     for _ in range(40):
         one, two = euler.step(state, 0.01).solves, own.step(state, 0.01).solves
@@ -57,7 +57,7 @@ def test_own_laws_hold_in_every_step(switches: tuple[str, ...], make) -> None:
 def test_impulses_act_on_the_surface_of_their_own_pose(gap: str, wrench: str, make) -> None:
     """Where the wrench is that of the start, its point lies on the body as it was then, else as it is now."""
     model = Model(make())
-    own = ApproximateStepper(model, Stepper(gap=gap, wrench=wrench, friction="pyramid"))
+    own = ClassicalStepper(model, Stepper(gap=gap, wrench=wrench, friction="pyramid"))
     state, here, there = model.initial_state(), 0.0, 0.0
     for _ in range(10):
         solve = own.step(state, 0.01).solves[0]

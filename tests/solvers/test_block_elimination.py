@@ -10,7 +10,7 @@ from implicit_geom import Scene, shapes
 from implicit_geom.contact.rattle_ncp import PositionNCP
 from implicit_geom.contact.step_ncp import StepNCP
 from implicit_geom.model.model import Model
-from implicit_geom.solvers.block_elimination import Blocks
+from implicit_geom.solvers.block_elimination import BlockMatrix
 from implicit_geom.solvers.newton import newton_step
 from implicit_geom.steppers.euler import EulerStepper
 from implicit_geom.steppers.search import SearchOptions
@@ -47,7 +47,7 @@ def test_steps_agree(kind: type[StepNCP]) -> None:
     for dense, blocks in zip(*found, strict=True):
         F, J, shift = dense
         assert isinstance(J, np.ndarray)
-        assert isinstance(blocks[1], Blocks)
+        assert isinstance(blocks[1], BlockMatrix)
         assert np.array_equal(F, blocks[0])
         assert np.array_equal(J, blocks[1].dense())
         x = np.random.default_rng(1).normal(size=F.size)

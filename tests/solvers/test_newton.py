@@ -8,7 +8,13 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 
-from implicit_geom.solvers.newton import NewtonOptions, Solution, follow_path, levenberg_marquardt, solve
+from implicit_geom.solvers.newton import (
+    NewtonOptions,
+    NewtonResult,
+    follow_path,
+    levenberg_marquardt,
+    solve_by_newton,
+)
 
 OPTIONS = NewtonOptions(damped_steps=60)
 
@@ -119,8 +125,8 @@ PROBLEMS: dict[str, Callable[[], Problem]] = {
     ),
     "cycling": lambda: linear(CYCLE, [-1, -1, -1], [1, 0, 0], [[1 / 3] * 3]),
 }
-SOLVERS: dict[str, Callable[[Natural, np.ndarray], Solution]] = {
-    "newton": lambda system, z: solve(system, z, OPTIONS),
+SOLVERS: dict[str, Callable[[Natural, np.ndarray], NewtonResult]] = {
+    "newton": lambda system, z: solve_by_newton(system, z, OPTIONS),
     "levenberg-marquardt": lambda system, z: levenberg_marquardt(system, z, OPTIONS, eps=0.0, history=[]),
     "path": lambda system, z: follow_path(system, z, OPTIONS),
 }
@@ -147,7 +153,7 @@ def test_known_answers(name: str, solver: str) -> None:
 def test_full_steps_alone_cycle() -> None:
     """The cycling problem is one: without damping the core says that it has not converged."""
     problem = PROBLEMS["cycling"]()
-    found = solve(problem.system, problem.start, OPTIONS, damped=False)
+    found = solve_by_newton(problem.system, problem.start, OPTIONS, damped=False)
     assert not found.converged
     assert found.iterations == OPTIONS.full_steps
 
@@ -167,7 +173,7 @@ def test_no_solution_is_reported(M: list, q: list, solver: str) -> None:
 def test_start_at_the_answer_takes_no_iteration() -> None:
     """A start value that solves the problem is returned untouched."""
     problem = PROBLEMS["one active"]()
-    found = solve(problem.system, problem.answers[0], OPTIONS)
+    found = solve_by_newton(problem.system, problem.answers[0], OPTIONS)
     assert found.converged
     assert found.iterations == 0
     np.testing.assert_array_equal(found.z, problem.answers[0])
@@ -177,7 +183,7 @@ def test_start_at_the_answer_takes_no_iteration() -> None:
 def test_convergence_is_fast_near_a_regular_answer(name: str) -> None:
     """From 1e-3 away a regular answer is found to 1e-11 in at most four iterations."""
     problem = PROBLEMS[name]()
-    found = solve(problem.system, problem.answers[0] + 1e-3, OPTIONS)
+    found = solve_by_newton(problem.system, problem.answers[0] + 1e-3, OPTIONS)
     assert found.converged
     assert found.iterations <= 4
 
@@ -185,4 +191,4 @@ def test_convergence_is_fast_near_a_regular_answer(name: str) -> None:
 def test_nan_is_no_convergence() -> None:
     """Rows that are not numbers end the iteration without a claim."""
     system = Natural(lambda z: z + np.nan, lambda z: np.eye(z.size), np.full(2, False))
-    assert not solve(system, np.zeros(2), OPTIONS).converged
+    assert not solve_by_newton(system, np.zeros(2), OPTIONS).converged

@@ -16,10 +16,10 @@ from scipy.spatial.transform import Rotation
 
 from implicit_geom.model.model import Model, State
 from implicit_geom.model.records import EULER, POSITION, VELOCITY, ContactRecord, Solve
-from implicit_geom.model.solve_arrays import Solves
+from implicit_geom.model.solve_arrays import SolveArrays
 
 
-def each_solve(initial: State, solves: Solves) -> Iterator[Solve]:
+def each_solve(initial: State, solves: SolveArrays) -> Iterator[Solve]:
     """The rows of `solves` as the steppers return them."""
     start = initial
     for i, row in enumerate(solves.table):

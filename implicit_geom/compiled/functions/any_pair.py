@@ -6,8 +6,8 @@ import casadi as ca
 
 from implicit_geom.compiled import structs
 from implicit_geom.compiled.structs import StructSymbol
+from implicit_geom.equations.contact_kinematics import point_velocity
 from implicit_geom.equations.thresholds import SLIDES, SLIDES_IN_LEDGER
-from implicit_geom.equations.unknowns import point_velocity
 
 
 def any_pair_functions(dim: int) -> dict[str, ca.Function]:

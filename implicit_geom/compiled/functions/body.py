@@ -58,7 +58,7 @@ def rotation_of(dim: int, s: StructSymbol) -> ca.SX:
 
 
 def _prepare(dim: int, scheme: str, momentum: Struct) -> ca.Function:
-    """The parameters of the momentum rows [C07, eq. 4], see `model.body_rows.BodyRows.prepare`."""
+    """The parameters of the momentum rows [C07, eq. 4], see `model.body_rows.MomentumRows.prepare`."""
     s, k, h = structs.state(dim).symbol("s"), structs.constants(dim).symbol("k"), ca.SX.sym("h")
     R = rotation_of(dim, s)
     impulse = h * SHARE[scheme] * k["load"]

@@ -15,8 +15,8 @@ from implicit_geom import rotation
 from implicit_geom.compiled import structs
 from implicit_geom.compiled.functions.pair_start import PairStart
 from implicit_geom.compiled.structs import StructSymbol
-from implicit_geom.equations.closest_point import is_halfspace
-from implicit_geom.equations.contact_functions import PairKernel
+from implicit_geom.equations.constraints import is_halfspace
+from implicit_geom.equations.pair_kernel import PairKernel
 from implicit_geom.equations.tangent import reference_symbolic
 from implicit_geom.equations.thresholds import CROSSING, IMPACT_SPEED, SLAP, SLIDES, TOUCH
 from implicit_geom.equations.unknowns import PairKind

@@ -10,11 +10,12 @@ import numpy as np
 from implicit_geom.compiled import structs
 from implicit_geom.compiled.structs import Struct, StructSymbol
 from implicit_geom.equations.complementarity import TINY, length
-from implicit_geom.equations.contact_functions import PairKernel
+from implicit_geom.equations.contact_kinematics import point_velocity, slip
 from implicit_geom.equations.contact_patch import FLAT, curvature_form
+from implicit_geom.equations.pair_kernel import PairKernel
 from implicit_geom.equations.tangent import tangents
 from implicit_geom.equations.thresholds import GAP_ROUNDING, LAG, TOUCH
-from implicit_geom.equations.unknowns import PairKind, point_velocity, slip
+from implicit_geom.equations.unknowns import PairKind
 from implicit_geom.process.lazy import cached_property
 
 

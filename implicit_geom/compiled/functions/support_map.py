@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import casadi as ca
 
-from implicit_geom.equations.closest_point import is_halfspace
+from implicit_geom.equations.constraints import is_halfspace
 from implicit_geom.equations.unknowns import PairKind
 from implicit_geom.shapes.shape import Inequality, Shape
 

@@ -21,7 +21,7 @@ from itertools import pairwise
 import numpy as np
 
 from implicit_geom.compiled.tables import MarchSlot, ScalarSlot, SystemSlot
-from implicit_geom.equations.unknowns import Layout
+from implicit_geom.equations.unknowns import UnknownLayout
 from implicit_geom.machine.code_values import Array, Integer
 from implicit_geom.machine.code_writer import CodeWriter
 
@@ -88,7 +88,7 @@ def _lagrange(nodes: np.ndarray, at: float) -> np.ndarray:
     return np.array([np.prod(each) for each in factors])
 
 
-def kinds(velocities: int, contacts: list[tuple[Layout, bool]]) -> np.ndarray:
+def kinds(velocities: int, contacts: list[tuple[UnknownLayout, bool]]) -> np.ndarray:
     """The kind of every unknown: velocities first, then those of each contact, which may be a patch."""
     ends = np.cumsum([velocities, *(layout.size for layout, _ in contacts)])
     out = np.full(ends[-1], VELOCITY)

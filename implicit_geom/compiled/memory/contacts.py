@@ -13,7 +13,7 @@ from implicit_geom.compiled.functions.pair import PairFunctions
 from implicit_geom.compiled.library import pair_code
 from implicit_geom.compiled.memory.arrays import LaneArrays, fill_table
 from implicit_geom.compiled.tables import GroupSlot
-from implicit_geom.equations.unknowns import Layout
+from implicit_geom.equations.unknowns import UnknownLayout
 from implicit_geom.machine.object_cache import LoadedCode
 from implicit_geom.model.contact_group import WarmStart
 from implicit_geom.model.model import Model
@@ -63,7 +63,7 @@ class CandidateGroup:
         for i, c in enumerate(self.members):
             self._fill_constants(model, c, self.constants[i, :, lane])
 
-    def layout(self, scheme: str) -> Layout:
+    def layout(self, scheme: str) -> UnknownLayout:
         """Of the unknowns of one contact."""
         return replace(self.kind, scheme=scheme).layout
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from implicit_geom.compiled.memory.arrays import LaneArrays
 from implicit_geom.compiled.tables import MarchSlot
-from implicit_geom.model.closest_point_problem import halfspace_plane
 from implicit_geom.model.model import Model
+from implicit_geom.model.placed_shape import halfspace_plane
 
 
 class OtherPairs:

@@ -11,7 +11,7 @@ from implicit_geom.compiled.single.functions import SingleContactFunctions
 from implicit_geom.compiled.single.stage_1 import MEASURES
 from implicit_geom.compiled.single.stage_2 import SUMMARY
 from implicit_geom.compiled.tables import GroupSlot, SingleSlot, SystemSlot
-from implicit_geom.equations.contact_functions import KINDS
+from implicit_geom.equations.pair_kernel import KINDS
 from implicit_geom.model.model import Model
 from implicit_geom.process.building import Kept
 

@@ -11,9 +11,9 @@ from implicit_geom.compiled import structs
 from implicit_geom.compiled.functions.body import body_functions
 from implicit_geom.compiled.functions.pair import PairFunctions
 from implicit_geom.compiled.functions.rotation_vector import SERIES
-from implicit_geom.equations.contact_functions import PairKernel
-from implicit_geom.equations.contact_ncp import Equations, equations, impulse_and_couple
-from implicit_geom.equations.unknowns import cross
+from implicit_geom.equations.contact_kinematics import cross
+from implicit_geom.equations.contact_ncp import ContactEquations, contact_equations, impulse_and_couple
+from implicit_geom.equations.pair_kernel import PairKernel
 from implicit_geom.process.lazy import cached_property
 
 
@@ -33,7 +33,7 @@ class SingleContactPair(PairFunctions):
     def _seen(self, kernel: PairKernel) -> tuple[dict[str, ca.SX], list[ca.SX], ca.SX]:
         if kernel.kind.scheme == "velocity":
             return super()._seen(kernel)
-        found = equations(
+        found = contact_equations(
             kernel.kind, False, lambda s: self.rotated(s.nu[1][self.dim :], s["h"], s.matrix("R2"))
         )
         old, new = found.symbols, kernel.symbols
@@ -64,9 +64,9 @@ class SingleContact:
         return body_functions(self.dim, SERIES).functions
 
     @cached_property
-    def equations(self) -> Equations:
+    def equations(self) -> ContactEquations:
         """Rows and report of the pair."""
-        return equations(self.kind, False, lambda _: self.end_rotation)
+        return contact_equations(self.kind, False, lambda _: self.end_rotation)
 
     @cached_property
     def end_rotation(self) -> ca.SX:

@@ -15,7 +15,7 @@ from implicit_geom.compiled.functions.rotation_vector import (
 )
 from implicit_geom.compiled.single.contact import SingleContact
 from implicit_geom.compiled.structs import StructSymbol
-from implicit_geom.equations.friction_law import friction_rows
+from implicit_geom.equations.friction_law import contact_law_rows
 from implicit_geom.machine import small_systems
 
 MEASURES = 3  # of a point: largest row over its tolerance, largest row, norm of all rows
@@ -123,7 +123,7 @@ class StageOne:
         """Signorini's condition and the friction law [C07, eqs. 3 to 5], see `equations.friction_law`."""
         p, P = self.values, self.P
         form, none = self.contact.kind.friction, ca.SX(0, 1)
-        return friction_rows(form, P[0], P[1:], none, y[0], y[1:], p["mu"], p["U"], None).rows / p["U"]
+        return contact_law_rows(form, P[0], P[1:], none, y[0], y[1:], p["mu"], p["U"], None).rows / p["U"]
 
     def newton(self, tolerance: ca.SX, law_tolerances: ca.SX) -> tuple[ca.SX, ca.SX]:
         """The next point, and the measures of this one.

@@ -7,7 +7,7 @@ import numpy as np
 from implicit_geom.check.certificate import residuals
 from implicit_geom.model.ledger import entries
 from implicit_geom.model.model import Model, State
-from implicit_geom.model.solve_arrays import ENTRIES, KNOWN, RESIDUALS, Solves
+from implicit_geom.model.solve_arrays import ENTRIES, KNOWN, RESIDUALS, SolveArrays
 from implicit_geom.run.record.solve_log import SolveLog
 from implicit_geom.scene.switches import Stepper
 
@@ -17,7 +17,7 @@ BLOCK = 20_000  # bodies times solves that are computed at once: bounds the memo
 def assess(
     model: Model,
     initial: State,
-    solves: Solves | SolveLog,
+    solves: SolveArrays | SolveLog,
     steps: int,
     known: int = 0,
     stepper: Stepper | None = None,

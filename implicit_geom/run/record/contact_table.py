@@ -22,7 +22,7 @@ from __future__ import annotations
 import numpy as np
 
 from implicit_geom.model.records import LAGGED
-from implicit_geom.model.solve_arrays import Solves
+from implicit_geom.model.solve_arrays import SolveArrays
 from implicit_geom.scene.scene import Scene
 
 INSIDE = 1e4  # times the tolerance: relative distance from the friction ellipsoid that counts as inside
@@ -31,7 +31,7 @@ IMPULSES = ("p_n", "p_t", "p_o", "p_r")
 
 
 def contact_table(
-    scene: Scene, solves: Solves, times: np.ndarray, tolerance: float, pyramid: bool = False
+    scene: Scene, solves: SolveArrays, times: np.ndarray, tolerance: float, pyramid: bool = False
 ) -> np.ndarray:
     """Structured array of closed contacts; `times` are the ends of the steps, `tolerance` the solver's.
 
@@ -77,7 +77,7 @@ def _dtype(dim: int, name: np.dtype) -> np.dtype:
     return np.dtype([("time", "f8"), *bodies, *vectors, *numbers, ("mode", "U5")])
 
 
-def _slip(solves: Solves, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _slip(solves: SolveArrays, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Velocity of `second` past `first` in the tangent plane (C, dim), and the faster point's speed (C,)."""
     at = rows["solve"]
     velocities = []

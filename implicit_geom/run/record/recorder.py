@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from implicit_geom.model.model import Model, State
-from implicit_geom.model.reasons import divided, joined
+from implicit_geom.model.reasons import divided, join_reasons
 from implicit_geom.model.records import Attempt, Solve
 from implicit_geom.model.solve_arrays import (
     ASSESSED,
@@ -22,8 +22,8 @@ from implicit_geom.model.solve_arrays import (
     RESIDUALS,
     STEP,
     UNKNOWN,
-    Solves,
-    solves_of,
+    SolveArrays,
+    solve_arrays,
 )
 from implicit_geom.run.record.assessment import assess
 from implicit_geom.run.record.call_account import Call
@@ -61,13 +61,13 @@ class Recorder:
         self.count = taken  # steps taken so far
         self._missing = len(steps) - taken  # what is to be added to a step's number to get its row
         self._objects: tuple[list[Solve], list[int], list[tuple[Any, ...]]] = ([], [], [])
-        self._waiting: list[tuple[Solves, np.ndarray]] = []
+        self._waiting: list[tuple[SolveArrays, np.ndarray]] = []
         self._failed = np.zeros(0, STEP)
         self._thin = _Thin(self, every, stepper, start, taken) if every > 1 else None
         if self._thin is not None and reopen and taken % every:
             self._thin.reopen()
 
-    def add_arrays(self, solves: Solves, steps: np.ndarray) -> None:
+    def add_arrays(self, solves: SolveArrays, steps: np.ndarray) -> None:
         """Steps that compiled code took."""
         self._flush()
         self.call.note(steps, solves.contacts["gap"], compiled=True)
@@ -86,7 +86,7 @@ class Recorder:
         iterations = sum(s.iterations for s in attempt.solves)
         residual = max(s.residual for s in attempt.solves)
         how = (iterations, status, attempt.form, attempt.guard, len(attempt.solves), len(touching), residual)
-        reason = joined(left, divided(attempt.why))
+        reason = join_reasons(left, divided(attempt.why))
         rows.append((time, h, *how, *UNKNOWN, wall_time, reason))
         self.count += 1
         if len(solves) >= BLOCK:
@@ -115,11 +115,11 @@ class Recorder:
         solves, numbers, rows = self._objects
         if rows:
             self._objects = ([], [], [])
-            arrays, steps = solves_of(self.model, solves, numbers), np.array(rows, STEP)
+            arrays, steps = solve_arrays(self.model, solves, numbers), np.array(rows, STEP)
             self.call.note(steps, arrays.contacts["gap"], compiled=False)
             self._put(arrays, steps)
 
-    def _put(self, solves: Solves, steps: np.ndarray) -> None:
+    def _put(self, solves: SolveArrays, steps: np.ndarray) -> None:
         self._waiting.append((solves, steps))
         if sum(len(solves) for solves, _ in self._waiting) >= BLOCK // 2:
             self._pack()
@@ -143,7 +143,7 @@ class Recorder:
 class _Open:
     """The last step, which is kept only if the run ends with it: its solves and its row."""
 
-    solves: Solves
+    solves: SolveArrays
     row: np.ndarray
 
 
@@ -154,14 +154,14 @@ class _Thin:
         self.recorder, self.every, self.stepper = recorder, every, stepper
         self.start, self.taken = start, taken
         self.open: _Open | None = None
-        self.waiting: list[tuple[Solves, np.ndarray]] = []
+        self.waiting: list[tuple[SolveArrays, np.ndarray]] = []
 
     def reopen(self) -> None:
         """The last row of the earlier run is one that an unbroken run would not have kept."""
         row = self.recorder.steps.pop()
         self.open = _Open(self.recorder.solves.pop(len(self.recorder.steps)), row)
 
-    def take(self, solves: Solves, steps: np.ndarray) -> None:
+    def take(self, solves: SolveArrays, steps: np.ndarray) -> None:
         """Steps in one piece, from where the last ones ended."""
         solves.table["step"] -= self.taken
         known = assess(self.recorder.model, self.start, solves, len(steps), 0, self.stepper)
@@ -197,7 +197,7 @@ class _Thin:
             self.open = None
         self._pack()
 
-    def _write(self, solves: Solves, rows: np.ndarray) -> None:
+    def _write(self, solves: SolveArrays, rows: np.ndarray) -> None:
         if len(rows):
             solves.table["step"] += len(self.recorder.steps) + sum(len(rows) for _, rows in self.waiting)
             self.waiting.append((solves, rows))
@@ -214,7 +214,7 @@ class _Thin:
             self.waiting = []
 
 
-def _of_steps(solves: Solves, kept: np.ndarray) -> Solves:
+def _of_steps(solves: SolveArrays, kept: np.ndarray) -> SolveArrays:
     """The solves of some steps, which are numbered anew."""
     place = np.searchsorted(kept, solves.table["step"])
     here = kept[np.minimum(place, len(kept) - 1)] == solves.table["step"]
@@ -223,4 +223,4 @@ def _of_steps(solves: Solves, kept: np.ndarray) -> Solves:
     contacts["solve"] = number[contacts["solve"]]
     chosen = {name: getattr(solves, name)[here] for name in ARRAYS[:-1]}
     chosen["table"]["step"] = place[here]
-    return Solves(contacts=contacts, **chosen)
+    return SolveArrays(contacts=contacts, **chosen)

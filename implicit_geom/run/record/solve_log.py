@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from implicit_geom.model.model import State
-from implicit_geom.model.solve_arrays import BLOCK, PARTS, Solves
+from implicit_geom.model.solve_arrays import BLOCK, PARTS, SolveArrays
 from implicit_geom.run.record.packing import Form, Packed, as_it_is
 
 ARRAYS = ("table", *PARTS, "half", "contacts")
@@ -20,14 +20,14 @@ KEPT = 1 << 25  # bytes: an unpacked array up to this size is kept for the next 
 class SolveLog:
     """All solves of a run."""
 
-    def __init__(self, empty: Solves) -> None:
+    def __init__(self, empty: SolveArrays) -> None:
         self._blocks: list[dict[str, Packed]] = []
         self._empty = empty
         self._kept: dict[str, np.ndarray] = {}
         self._starts = [0]  # number of the first solve of each block, and of the next
 
     @staticmethod
-    def of(solves: Solves | SolveLog, block: int = BLOCK) -> SolveLog:
+    def of(solves: SolveArrays | SolveLog, block: int = BLOCK) -> SolveLog:
         """The log of solves that are at hand as arrays, packed by at least `block`: a step is never cut."""
         if isinstance(solves, SolveLog):
             return solves
@@ -50,14 +50,14 @@ class SolveLog:
         twin._blocks, twin._starts = list(self._blocks), list(self._starts)
         return twin
 
-    def add(self, solves: Solves) -> None:
-        """Solves of whole steps, as a run of their own but for the numbers of the steps."""
+    def add(self, solves: SolveArrays) -> None:
+        """SolveArrays of whole steps, as a run of their own but for the numbers of the steps."""
         if len(solves):
             self._blocks.append({name: Packed(getattr(solves, name)) for name in ARRAYS})
             self._starts.append(len(self) + len(solves))
             self._kept = {}
 
-    def pop(self, step: int) -> Solves:
+    def pop(self, step: int) -> SolveArrays:
         """Take the solves of a step, the last one, out of the log."""
         if not self._blocks:
             return self._empty
@@ -69,12 +69,12 @@ class SolveLog:
         self.add(whole.part(0, cut))
         return whole.part(cut, len(whole))
 
-    def blocks(self) -> Iterator[Solves]:
+    def blocks(self) -> Iterator[SolveArrays]:
         """The solves in order, as runs of their own."""
         for first, last in zip(self._starts, self._starts[1:]):
             yield self.part(first, last)
 
-    def part(self, first: int, last: int) -> Solves:
+    def part(self, first: int, last: int) -> SolveArrays:
         """The solves first <= i < last as a run of their own."""
         found = []
         for block, start in self._within(first, last):
@@ -85,7 +85,7 @@ class SolveLog:
             contacts = block["contacts"].unpack(inside)
             contacts["solve"] -= rows.start
             states = {name: block[name].unpack(rows) for name in ARRAYS[:-1]}
-            found.append(Solves(contacts=contacts, **states))
+            found.append(SolveArrays(contacts=contacts, **states))
         return joined(found) if found else self._empty
 
     def _within(self, first: int, last: int) -> Iterator[tuple[dict[str, Packed], int]]:
@@ -141,20 +141,20 @@ class SolveLog:
             raise AttributeError(name)
         return self._array(name)
 
-    def solves(self) -> Solves:
+    def solves(self) -> SolveArrays:
         """All arrays, unpacked."""
-        return Solves(**{name: self._array(name) for name in ARRAYS})
+        return SolveArrays(**{name: self._array(name) for name in ARRAYS})
 
     @property
     def nbytes(self) -> int:
         return sum(packed.nbytes for block in self._blocks for packed in block.values())
 
 
-def joined(parts: list[Solves]) -> Solves:
+def joined(parts: list[SolveArrays]) -> SolveArrays:
     """Runs of their own as one."""
     if len(parts) == 1:
         return parts[0]
     together = {name: np.concatenate([getattr(part, name) for part in parts]) for name in ARRAYS}
     starts = np.cumsum([0, *(len(part) for part in parts[:-1])])
     together["contacts"]["solve"] += np.repeat(starts, [len(part.contacts) for part in parts])
-    return Solves(**together)
+    return SolveArrays(**together)

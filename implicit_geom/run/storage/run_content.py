@@ -14,7 +14,15 @@ import numpy as np
 from implicit_geom.interface.errors import SceneError
 from implicit_geom.interface.strict_json import finite, read_json
 from implicit_geom.model.model import Model, State
-from implicit_geom.model.solve_arrays import ASSESSED, PARTS, SOLVE, STATUSES, STEP, Solves, contact_dtype
+from implicit_geom.model.solve_arrays import (
+    ASSESSED,
+    PARTS,
+    SOLVE,
+    STATUSES,
+    STEP,
+    SolveArrays,
+    contact_dtype,
+)
 from implicit_geom.run.record.call_account import Call, calls_of
 from implicit_geom.run.recorded_run import RecordedRun
 from implicit_geom.run.storage.run_file import Damaged, Parts
@@ -206,7 +214,7 @@ def _steps(parts: Parts) -> np.ndarray:
     return steps
 
 
-def _solves(parts: Parts, scene: Scene) -> Solves:
+def _solves(parts: Parts, scene: Scene) -> SolveArrays:
     table = table_of(parts, "solves", SOLVE, (*PARTS, "half"))
     _all_finite(table[["time", "h"]], "solves")
     count, bodies, dim = len(table), len(scene.bodies), scene.dim
@@ -214,7 +222,7 @@ def _solves(parts: Parts, scene: Scene) -> Solves:
     half = _floats(parts, "solves/half", (count, bodies, dim + (3 if dim == 3 else 1)))
     contacts = table_of(parts, "contacts", contact_dtype(dim))
     _all_finite(contacts, "contacts")
-    return Solves(table=table, half=half, contacts=contacts, **states)
+    return SolveArrays(table=table, half=half, contacts=contacts, **states)
 
 
 def _all_finite(table: np.ndarray, group: str) -> None:
@@ -223,7 +231,7 @@ def _all_finite(table: np.ndarray, group: str) -> None:
             raise Damaged(f"{group}/{name} holds numbers that are not finite")
 
 
-def _check_steps(steps: np.ndarray, solves: Solves) -> None:
+def _check_steps(steps: np.ndarray, solves: SolveArrays) -> None:
     """Every step that was solved has its solves, in order."""
     number, good = solves.table["step"], int(np.sum(steps["status"] != "failed"))
     inside = np.all((number >= 0) & (number < good)) and np.all(np.diff(number) >= 0)
@@ -231,7 +239,7 @@ def _check_steps(steps: np.ndarray, solves: Solves) -> None:
         raise Damaged("its solves do not belong to its steps")
 
 
-def _check_contacts(solves: Solves, scene: Scene) -> None:
+def _check_contacts(solves: SolveArrays, scene: Scene) -> None:
     """Contacts are those of solves, bodies and pairs that exist."""
     c, bodies = solves.contacts, len(scene.bodies)
     if not np.all((c["solve"] >= 0) & (c["solve"] < len(solves))) or not np.all(np.diff(c["solve"]) >= 0):

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from implicit_geom.classical.stepper import ApproximateStepper
+from implicit_geom.classical.stepper import ClassicalStepper
 from implicit_geom.interface.errors import SceneError
 from implicit_geom.model.contact_group import WarmStart
 from implicit_geom.model.model import Model
@@ -29,7 +29,7 @@ class Memory:
 
     def __init__(self, stepper: AnyStepper) -> None:
         self.classical: dict[str, Any] | None = None
-        if isinstance(stepper, ApproximateStepper):
+        if isinstance(stepper, ClassicalStepper):
             self.classical = stepper.snapshot()
             return
         self.warm, self.normals = stepper.memory.snapshot()
@@ -54,7 +54,7 @@ def restore(stepper: AnyStepper, plain: dict[str, Any]) -> None:
         check_plain(plain)
     except ValueError as error:
         raise SceneError(f"the solver's memory: {error}") from None
-    if isinstance(stepper, ApproximateStepper):
+    if isinstance(stepper, ClassicalStepper):
         if "impulses" in plain:
             memory = _classical(plain)
             _check_classical(stepper.model, memory)

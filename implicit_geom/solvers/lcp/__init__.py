@@ -15,14 +15,14 @@ import numpy as np
 from implicit_geom.interface.errors import SceneError
 from implicit_geom.scene.options import hint
 from implicit_geom.solvers.lcp import lemke, semismooth
-from implicit_geom.solvers.lcp.solution import TOLERANCE, Problem, Solution, certified
+from implicit_geom.solvers.lcp.solution import LCP, TOLERANCE, LCPSolution, certified
 
-__all__ = ["SOLVERS", "TOLERANCE", "Problem", "Solution", "certified", "solve"]
+__all__ = ["LCP", "SOLVERS", "TOLERANCE", "LCPSolution", "certified", "solve_lcp"]
 
-SOLVERS = {"lemke": lemke.solve, "semismooth": semismooth.solve}
+SOLVERS = {"lemke": lemke.solve_by_lemke, "semismooth": semismooth.solve_by_fischer_burmeister}
 
 
-def solve(
+def solve_lcp(
     M: np.ndarray,
     q: np.ndarray,
     *,
@@ -30,11 +30,11 @@ def solve(
     solver: str = "lemke",
     tolerance: float = TOLERANCE,
     limit: int | None = None,
-) -> Solution:
+) -> LCPSolution:
     """w = M z + q, 0 <= z _|_ w >= 0. M (n, n), q (n,), z0 a guess, `limit` of the solver's iterations."""
     run = SOLVERS.get(solver)
     if run is None:
         raise SceneError(f"lcp: solver {solver!r} is not known{hint(solver, SOLVERS)}")
-    problem = Problem(np.asarray(M, dtype=float), np.asarray(q, dtype=float), tolerance)
+    problem = LCP(np.asarray(M, dtype=float), np.asarray(q, dtype=float), tolerance)
     start = None if z0 is None else np.asarray(z0, dtype=float) / problem.scale
     return run(problem, start, limit)

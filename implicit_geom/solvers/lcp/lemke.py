@@ -15,7 +15,7 @@ from dataclasses import replace
 import numpy as np
 
 from implicit_geom.solvers.lcp import semismooth
-from implicit_geom.solvers.lcp.solution import Problem, Solution, certified, on_basis, sharpened
+from implicit_geom.solvers.lcp.solution import LCP, LCPSolution, certified, on_basis, sharpened
 
 PIVOT = 1e-9  # entries of the entering column below this part of its largest are zero
 ALIKE = 1e-7  # entries of the inverse, over the largest of the rows compared, that are equal
@@ -31,7 +31,7 @@ NEARLY = 1e-6  # error from which Newton's method finishes
 RAY, LIMIT, SINGULAR = "secondary ray", "iteration limit", "singular basis"
 
 
-def solve(problem: Problem, z0: np.ndarray | None, limit: int | None = None) -> Solution:
+def solve_by_lemke(problem: LCP, z0: np.ndarray | None, limit: int | None = None) -> LCPSolution:
     """From the basis that z0 suggests, if that is a solution; otherwise along the path."""
     n = problem.n
     if n == 0 or problem.q.min() >= 0:
@@ -45,7 +45,7 @@ def solve(problem: Problem, z0: np.ndarray | None, limit: int | None = None) -> 
     limit = 50 * n + 100 if limit is None else limit
     total = 0
     for generic, tie in ATTEMPTS:
-        path = Path(problem, covering(n, generic), tie)
+        path = LemkePath(problem, covering(n, generic), tie)
         reason = path.follow(limit - total)
         total += path.pivots
         found = path.solution(total, reason)
@@ -56,9 +56,9 @@ def solve(problem: Problem, z0: np.ndarray | None, limit: int | None = None) -> 
     return found
 
 
-def _sharper(problem: Problem, found: Solution) -> Solution:
+def _sharper(problem: LCP, found: LCPSolution) -> LCPSolution:
     """The solution near one that rounding has spoilt."""
-    newton = semismooth.solve(problem, found.z / problem.scale, NEWTON_STEPS)
+    newton = semismooth.solve_by_fischer_burmeister(problem, found.z / problem.scale, NEWTON_STEPS)
     if not newton.converged:
         return found
     return replace(newton, iterations=found.iterations + newton.iterations)
@@ -69,10 +69,10 @@ def covering(n: int, generic: float) -> np.ndarray:
     return 0.5 + (np.arange(1, n + 1) * generic) % 1.0
 
 
-class Path:
+class LemkePath:
     """Bases along the path. Variables: w_i is i, z_i is n + i, z_0 is 2 n."""
 
-    def __init__(self, problem: Problem, covering: np.ndarray, tie: float) -> None:
+    def __init__(self, problem: LCP, covering: np.ndarray, tie: float) -> None:
         n = problem.n
         self.problem, self.n = problem, n
         self.covering = covering
@@ -112,7 +112,7 @@ class Path:
             if row < 0:
                 return RAY
 
-    def solution(self, total: int, reason: str) -> Solution:
+    def solution(self, total: int, reason: str) -> LCPSolution:
         """The basic solution, its equations solved anew where z_0 has left."""
         n = self.n
         z, basic = np.zeros(n), np.zeros(n, dtype=bool)

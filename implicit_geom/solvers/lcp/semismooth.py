@@ -11,16 +11,16 @@ from __future__ import annotations
 import numpy as np
 
 from implicit_geom.solvers import newton
-from implicit_geom.solvers.lcp.solution import Problem, Solution, certified, sharpened
+from implicit_geom.solvers.lcp.solution import LCP, LCPSolution, certified, sharpened
 
 SHIFT = 1e-12  # on the scaled rows: friction leaves the split of an impulse open, and rows singular
 OPTIONS = newton.NewtonOptions(full_steps=12, damped_steps=30)
 
 
 class FischerBurmeister:
-    """The scaled problem over its size as a system for `newton.solve`."""
+    """The scaled problem over its size as a system for `newton.solve_by_newton`."""
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: LCP) -> None:
         n = problem.n
         self.M, self.q = problem.M, problem.q / (problem.size or 1.0)
         self.shift = np.full(n, SHIFT)
@@ -48,7 +48,7 @@ class FischerBurmeister:
         return bool(np.isfinite(z).all())
 
 
-def solve(problem: Problem, z0: np.ndarray | None, limit: int | None = None) -> Solution:
+def solve_by_fischer_burmeister(problem: LCP, z0: np.ndarray | None, limit: int | None = None) -> LCPSolution:
     """From z0, or from zero; `limit` bounds the full steps, and nothing else is then tried."""
     n, size = problem.n, problem.size or 1.0
     if n == 0:
@@ -56,7 +56,7 @@ def solve(problem: Problem, z0: np.ndarray | None, limit: int | None = None) -> 
     system = FischerBurmeister(problem)
     start = np.zeros(n) if z0 is None else np.maximum(z0, 0.0) / size
     options = OPTIONS if limit is None else newton.NewtonOptions(full_steps=limit, damped_steps=0)
-    ended = newton.solve(system, start, options)
+    ended = newton.solve_by_newton(system, start, options)
     found = _finish(problem, ended.z, ended.iterations)
     if found.converged or limit is not None:
         return found
@@ -64,6 +64,6 @@ def solve(problem: Problem, z0: np.ndarray | None, limit: int | None = None) -> 
     return _finish(problem, path.z, ended.iterations + path.iterations)
 
 
-def _finish(problem: Problem, z: np.ndarray, iterations: int) -> Solution:
+def _finish(problem: LCP, z: np.ndarray, iterations: int) -> LCPSolution:
     z = z * (problem.size or 1.0)
     return sharpened(problem, np.maximum(z, 0.0), z > problem.w(z), iterations, "Newton's method stalled")

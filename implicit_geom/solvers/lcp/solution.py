@@ -1,4 +1,4 @@
-"""What a linear complementarity problem is, and what its solution says of itself.
+"""A linear complementarity problem, scaled, and its solution with residuals.
 
     w = M z + q,   0 <= z _|_ w >= 0
 
@@ -20,7 +20,7 @@ EPS = float(np.finfo(float).eps)
 ROUNDING = 1e-11  # of q, z and w, over the largest of them: smaller rows are not known to exist
 
 
-class Problem:
+class LCP:
     """The scaled problem: M (n, n), q (n,), the diagonal `scale` of S, and the size of q."""
 
     __slots__ = ("M", "n", "q", "scale", "size", "size_M", "tolerance")
@@ -58,7 +58,7 @@ def scaling(M: np.ndarray) -> np.ndarray:
 
 
 @dataclass(slots=True)
-class Solution:
+class LCPSolution:
     """Where a solver ended. `converged` is what the three numbers below say, not what the solver thinks.
 
     smallest_z        of the scaled problem, over max(|q|, |z|)
@@ -86,10 +86,10 @@ class Solution:
         return max(-self.smallest_z, -self.smallest_w, self.complementarity, self.natural)
 
 
-def certified(problem: Problem, z: np.ndarray, iterations: int, reason: str) -> Solution:
+def certified(problem: LCP, z: np.ndarray, iterations: int, reason: str) -> LCPSolution:
     """The solution at the scaled z, with its certificate; `reason` is what is said where it is none."""
     if problem.n == 0:
-        return Solution(z, z.copy(), True, 0, "solved", 0.0, 0.0, 0.0, 0.0)
+        return LCPSolution(z, z.copy(), True, 0, "solved", 0.0, 0.0, 0.0, 0.0)
     w = problem.M @ z + problem.q
     size = problem.size or 1.0
     most_z = max(size, float(abs(z).max()))
@@ -105,14 +105,14 @@ def certified(problem: Problem, z: np.ndarray, iterations: int, reason: str) -> 
     converged = converged and complementarity <= bound and natural <= bound
     said = "solved" if converged else reason
     scale = problem.scale
-    return Solution(
+    return LCPSolution(
         z * scale, w / scale, converged, iterations, said, smallest_z, smallest_w, complementarity, natural
     )
 
 
 def sharpened(
-    problem: Problem, plain: np.ndarray, basic: np.ndarray, iterations: int, reason: str
-) -> Solution:
+    problem: LCP, plain: np.ndarray, basic: np.ndarray, iterations: int, reason: str
+) -> LCPSolution:
     """The solution on a solver's basis where that is one, otherwise its z as it stands."""
     for refine in (False, True):
         z = on_basis(problem, basic, refine)
@@ -124,7 +124,7 @@ def sharpened(
     return certified(problem, plain, iterations, reason)
 
 
-def on_basis(problem: Problem, basic: np.ndarray, refine: bool = False) -> np.ndarray | None:
+def on_basis(problem: LCP, basic: np.ndarray, refine: bool = False) -> np.ndarray | None:
     """z with w = 0 on the basic rows and z = 0 elsewhere; None where these equations are singular."""
     z = np.zeros(problem.n)
     rows = basic.nonzero()[0]

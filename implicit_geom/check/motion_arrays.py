@@ -1,4 +1,4 @@
-"""The motion of every solve as arrays, for the certificate: no rotation of the solver's is used."""
+"""Poses and velocities of every solve as arrays, for the certificate: no rotation of the solver's is used."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from implicit_geom.model.model import Model, State
-from implicit_geom.model.solve_arrays import Solves
+from implicit_geom.model.solve_arrays import SolveArrays
 
 START, END = 0, 1  # poses of a solve
 BEFORE, DURING, AFTER = 0, 1, 2  # velocities of a solve; DURING are those that moved the bodies
@@ -16,7 +16,7 @@ NODES, WEIGHTS = np.polynomial.legendre.leggauss(12)
 
 
 @dataclass(frozen=True)
-class Motion:
+class MotionArrays:
     """Every solve's length (S,), poses (2, S, B, ...) and velocities (3, S, B, dim + spins)."""
 
     model: Model
@@ -28,11 +28,11 @@ class Motion:
     nu: np.ndarray
 
     @staticmethod
-    def of(model: Model, initial: State, solves: Solves) -> Motion:
+    def of(model: Model, initial: State, solves: SolveArrays) -> MotionArrays:
         path, table = solves.path(initial), solves.table
         R = matrix(path.q) if model.dim == 3 else planar(path.q)
         nu = np.concatenate([path.v, path.w], axis=-1)
-        return Motion(
+        return MotionArrays(
             model,
             table["time"],
             table["h"],
@@ -62,7 +62,7 @@ def cross(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.cross(a, b)
 
 
-def turning(w: np.ndarray, r: np.ndarray) -> np.ndarray:
+def rotational_velocity(w: np.ndarray, r: np.ndarray) -> np.ndarray:
     """w x r, (..., dim)."""
     return np.cross(w, r) if r.shape[-1] == 3 else w * np.stack([-r[..., 1], r[..., 0]], axis=-1)
 

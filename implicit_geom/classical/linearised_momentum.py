@@ -1,4 +1,4 @@
-"""Momentum of all moving bodies over a step, linear in the impulses.
+"""Momentum of all moving bodies over a step [C07, eq. 4], linearised: nu = u + B W p.
 
     m (v+ - v) = h F + W_v p
     R+ J R+^T w+ - R J R^T w = h tau + W_w p,     R+ = exp(h w+) R
@@ -19,8 +19,8 @@ from implicit_geom import rotation
 from implicit_geom.model.model import Model, State
 
 
-class Momentum:
-    """The balance of one step; `moving` bodies only, in their order."""
+class LinearisedMomentum:
+    """The balance of one step [C07, eq. 4]; `moving` bodies only, in their order."""
 
     def __init__(self, model: Model) -> None:
         self.model = model
@@ -49,7 +49,7 @@ class Momentum:
         self.target = (self.J_W @ state.w[m][:, :, None])[:, :, 0] + impulse[m, 3:]
 
     def about(self, nu: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """u (m, size) and B (m, size, size), linearised at the velocities nu (m, size)."""
+        """u (m, size) and B (m, size, size) of nu = u + B W p [C07, eq. 4], linearised at nu (m, size)."""
         if self.dim == 2:
             return self.u, self.B
         w = nu[:, 3:]

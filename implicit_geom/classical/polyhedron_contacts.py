@@ -14,7 +14,7 @@ import numpy as np
 
 from implicit_geom.classical.contacts import ON_FIRST, ON_SECOND
 from implicit_geom.classical.surfaces import Surfaces
-from implicit_geom.classical.vertices import Vertices
+from implicit_geom.classical.vertex_contacts import Vertices
 from implicit_geom.interface.errors import SceneError
 from implicit_geom.model.model import State
 
@@ -36,9 +36,11 @@ def require_coal() -> Any:
     return coal
 
 
-def meet(surfaces: Surfaces, state: State, pair: int, i: int, j: int, bound: float) -> list[Vertices]:
+def polyhedron_contacts(
+    surfaces: Surfaces, state: State, pair: int, i: int, j: int, bound: float
+) -> list[Vertices]:
     """Contacts of the polyhedra i and j that are nearer than `bound`."""
-    gap, n, p1, p2 = nearest(surfaces, state, i, j)
+    gap, n, p1, p2 = closest_polyhedra(surfaces, state, i, j)
     if not gap < bound:
         return []
     best = []
@@ -63,7 +65,7 @@ def meet(surfaces: Surfaces, state: State, pair: int, i: int, j: int, bound: flo
     return [(pair, ON_SECOND, np.array([2 * CROSSING]), anchor[None], plane[None])]
 
 
-def nearest(
+def closest_polyhedra(
     surfaces: Surfaces, state: State, i: int, j: int
 ) -> tuple[float, np.ndarray, np.ndarray, np.ndarray]:
     """Signed gap of the polyhedra i and j, the normal from i to j, and the closest points, world axes."""

@@ -1,11 +1,11 @@
-"""The closed contacts of a step as they are recorded, in the scene's order of bodies."""
+"""Records of the closed contacts of a classical step, in the scene's order of bodies."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from implicit_geom.classical.overlaps import Overlap
-from implicit_geom.classical.step import Outcome, Step
+from implicit_geom.classical.step import ClassicalStep, StepOutcome
 from implicit_geom.equations.thresholds import SLAP, SLIDES, TOUCH
 from implicit_geom.model.model import State
 from implicit_geom.model.records import EULER, LAGGED, ContactRecord
@@ -14,8 +14,8 @@ OVERLAPPED = -1  # the feature of a row that tells of an overlap, and of no cont
 OVERLAP = 1e-12  # over the body's size: a contact that does not press, but is this deep, is listed too
 
 
-def records(
-    step: Step, found: Outcome, start: State, end: State, overlaps: list[Overlap]
+def classical_contact_records(
+    step: ClassicalStep, found: StepOutcome, start: State, end: State, overlaps: list[Overlap]
 ) -> list[ContactRecord]:
     """Contacts that press, and the deepest overlap that each pair is left with.
 
@@ -29,7 +29,7 @@ def records(
     return _corrected(step, out, overlaps)
 
 
-def _corrected(step: Step, out: list[ContactRecord], overlaps: list[Overlap]) -> list[ContactRecord]:
+def _corrected(step: ClassicalStep, out: list[ContactRecord], overlaps: list[Overlap]) -> list[ContactRecord]:
     """No gap of a pair of polytopes is less than their separation, and one row has it where they overlap."""
     true = {overlap.pair: overlap for overlap in overlaps}
     listed: dict[int, float] = {}
@@ -56,7 +56,7 @@ def _corrected(step: Step, out: list[ContactRecord], overlaps: list[Overlap]) ->
 
 
 def _pressing(
-    step: Step, found: Outcome, pressed: np.ndarray, start: State, end: State
+    step: ClassicalStep, found: StepOutcome, pressed: np.ndarray, start: State, end: State
 ) -> list[ContactRecord]:
     finder, lagged = step.finder, step.stepper.wrench == "start"
     linear = step.stepper.gap == "linearised"
@@ -66,8 +66,8 @@ def _pressing(
     if lagged and linear:
         began, law, end_gap = gaps, gaps, finder.gaps(gaps, end)
     else:
-        at_end = finder.again(gaps, end)
-        began = gaps if linear else finder.again(gaps, start)
+        at_end = finder.at_pose(gaps, end)
+        began = gaps if linear else finder.at_pose(gaps, start)
         law, end_gap = gaps if linear else at_end, at_end.gap
         wrenches = wrenches if lagged else at_end
     slid = np.abs(began.slip(step.before)).max(axis=1) > SLIDES * max(1.0, step.speed)
@@ -101,7 +101,9 @@ def _pressing(
     return out
 
 
-def _overlaps(step: Step, found: Outcome, listed: set[tuple[int, int]], end: State) -> list[ContactRecord]:
+def _overlaps(
+    step: ClassicalStep, found: StepOutcome, listed: set[tuple[int, int]], end: State
+) -> list[ContactRecord]:
     """The deepest contact of each pair that overlaps at the end, where it is not among those listed."""
     c = found.all
     if not len(c):
@@ -116,7 +118,7 @@ def _overlaps(step: Step, found: Outcome, listed: set[tuple[int, int]], end: Sta
     new = [k for k in worst.tolist() if (int(c.pair[k]), int(c.feature[k])) not in listed]
     if not new:
         return []
-    at_end = step.finder.again(c.take(np.array(new)), end)
+    at_end = step.finder.at_pose(c.take(np.array(new)), end)
     stage = LAGGED if step.stepper.wrench == "start" else EULER
     out = []
     for k in range(len(at_end)):

@@ -1,4 +1,4 @@
-"""The momentum rows of all moving bodies [C07, eq. 4]: parameters, scales and values."""
+"""Momentum of all moving bodies [C07, eq. 4] on arrays: parameters, scales and values of the rows."""
 
 from __future__ import annotations
 
@@ -13,17 +13,22 @@ from implicit_geom.model.model import Model, State
 from implicit_geom.rotation import tangent_inverse
 
 
-def drifted(model: Model, end: State, h: float) -> State:
+def spins_of_momentum(J_W: np.ndarray, D: np.ndarray, w: np.ndarray) -> np.ndarray:
+    """w' of J_W w' = D^T J_W w, the angular momentum of a stage of RATTLE at a pose; (..., 3)."""
+    momentum = np.swapaxes(D, -1, -2) @ (J_W @ w[..., None])
+    return np.asarray(np.linalg.solve(J_W, momentum)[..., 0])
+
+
+def stage_velocities(model: Model, end: State, h: float) -> State:
     """The state with the velocities that carry stage 1's momentum: J_W+ w = D(-h w_half)^T J_W+ w_half.
 
     `end` has the poses at the end of the step and the velocities of stage 1.
     """
     if model.dim == 2:
         return end
-    w = end.w.copy()
-    for b in model.moving:
-        J_W = end.R[b] @ model.inertia[b] @ end.R[b].T
-        w[b] = np.linalg.solve(J_W, tangent_inverse(-h * end.w[b]).T @ (J_W @ end.w[b]))
+    m, w = model.moving, end.w.copy()
+    J_W = end.R[m] @ model.inertia[m] @ np.swapaxes(end.R[m], 1, 2)
+    w[m] = spins_of_momentum(J_W, tangent_inverse(-h * w[m]), w[m])
     return replace(end, w=w)
 
 
@@ -34,8 +39,8 @@ def angular_scaling(J_W: np.ndarray, mass: float | np.ndarray) -> np.ndarray:
     return np.asarray(scaled @ np.swapaxes(vectors, -1, -2))
 
 
-class BodyRows:
-    """The momentum rows of all moving bodies, and the scales that a step takes from them.
+class MomentumRows:
+    """The momentum rows of all moving bodies [C07, eq. 4], and the scales that a step takes from them.
 
     speed       (B,) U of each body, m/s; zero for fixed bodies
     pulled      (B,) what the loads add to it, m/s

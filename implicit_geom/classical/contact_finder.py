@@ -1,8 +1,9 @@
-"""The contacts at a pose.
+"""The contacts at a pose: closest points of smooth surfaces, vertices of polytopes.
 
 Smooth surfaces have one contact a pair, at the closest points. A polytope touches by vertices: against a
 half-space every vertex that may reach it, in the plane every vertex of either polygon that may reach the
-other, against the side from which it is farthest. Polyhedra meet as `implicit_geom.classical.hulls` finds.
+other, against the side from which it is farthest. Polyhedra meet as
+`polyhedron_contacts` finds.
 """
 
 from __future__ import annotations
@@ -11,20 +12,33 @@ from dataclasses import replace
 
 import numpy as np
 
-from implicit_geom.classical.contacts import ON_SECOND, SMOOTH, Contacts, PairLaws, joined, none, stacked
+from implicit_geom.classical.contacts import (
+    ON_SECOND,
+    SMOOTH,
+    Contacts,
+    PairLaws,
+    join_contacts,
+    no_contacts,
+    stack_contacts,
+)
 from implicit_geom.classical.surfaces import HALFSPACE, POLYTOPE, ROUND, Surfaces
-from implicit_geom.classical.vertices import Vertices, against_plane, polygons, world_plane
+from implicit_geom.classical.vertex_contacts import (
+    Vertices,
+    halfspace_contacts,
+    polygon_contacts,
+    world_plane,
+)
 from implicit_geom.equations.tangent import references
-from implicit_geom.geometry.distance import closest, track
-from implicit_geom.geometry.supports import Supports, spheres_that_meet
+from implicit_geom.geometry.distance import find_closest_points, track_closest_points
+from implicit_geom.geometry.supports import Supports, overlapping_spheres
 from implicit_geom.model.model import Model, State
 
-__all__ = ["Finder", "Vertices", "none"]
+__all__ = ["ContactFinder", "Vertices", "no_contacts"]
 
 FEW = 256  # pairs that are quicker all looked at than found in a tree
 
 
-class Finder:
+class ContactFinder:
     """Finds the contacts of a model; `facets` is None for the shapes as they are.
 
     `known` holds the closest points of pairs of smooth bodies as they were last found: where to look first.
@@ -57,19 +71,19 @@ class Finder:
         for k in np.flatnonzero(corners).tolist():
             i, j, pair, bound = int(first[k]), int(second[k]), int(near[k]), float(within[k])
             if one[k] == HALFSPACE:
-                vertices += against_plane(self.surfaces, state, pair, i, j, bound)
+                vertices += halfspace_contacts(self.surfaces, state, pair, i, j, bound)
             elif self.model.dim == 2:
-                vertices += polygons(self.surfaces, state, pair, i, j, bound)
+                vertices += polygon_contacts(self.surfaces, state, pair, i, j, bound)
             else:
-                from implicit_geom.classical.hulls import meet
+                from implicit_geom.classical.polyhedron_contacts import polyhedron_contacts
 
-                vertices += meet(self.surfaces, state, pair, i, j, bound)
+                vertices += polyhedron_contacts(self.surfaces, state, pair, i, j, bound)
         if vertices:
             found.append(self._from_vertices(state, vertices))
         if smooth.size:
             c = self._smooth(state, smooth)
             found.append(c.take(np.flatnonzero(c.gap < within[~corners])))
-        return joined(found, self.model.dim)
+        return join_contacts(found, self.model.dim)
 
     def _on_plane(self, state: State, pair: int, i: int, j: int, bound: float) -> Contacts:
         """Vertices of polytope j over half-space i: what one body on the ground needs, without detours."""
@@ -95,7 +109,7 @@ class Finder:
     def gaps(self, c: Contacts, state: State) -> np.ndarray:
         """(n,) The gaps of the same contacts at another pose, m."""
         if not len(c) or np.any(c.side != ON_SECOND):
-            return self.again(c, state).gap
+            return self.at_pose(c, state).gap
         i, j = c.first, c.second
         if (j == j[0]).all() and (i == i[0]).all():
             one, two = int(i[0]), int(j[0])
@@ -104,7 +118,7 @@ class Finder:
             return np.asarray(height + normals @ (turn @ (state.x[two] - state.x[one])) - c.plane[:, -1])
         return self._placed(state, c).gap
 
-    def again(self, contacts: Contacts, state: State) -> Contacts:
+    def at_pose(self, contacts: Contacts, state: State) -> Contacts:
         """The same contacts at another pose: the same vertices and planes, or the closest points there."""
         if not np.any(contacts.side == SMOOTH):
             return self._placed(state, contacts)
@@ -115,7 +129,7 @@ class Finder:
         corners = np.flatnonzero(contacts.side != SMOOTH)
         parts = [self._placed(state, contacts.take(corners)), fresh]
         order = np.argsort(np.concatenate([corners, smooth]))
-        return stacked(parts).take(order)
+        return stack_contacts(parts).take(order)
 
     def corners(self, piece: int) -> tuple[np.ndarray, np.ndarray]:
         """Vertices and planes of a piece that is a polytope; no vertices where it is none."""
@@ -131,7 +145,7 @@ class Finder:
         else:
             reach = np.where(np.isfinite(s.reach), s.reach, 0.0)
             bounded = np.flatnonzero(np.isfinite(s.reach))
-            i, j = spheres_that_meet(state.x, (1 + 1e-9) * (reach + travel), bounded)
+            i, j = overlapping_spheres(state.x, (1 + 1e-9) * (reach + travel), bounded)
             for u in np.flatnonzero(~np.isfinite(s.reach)):
                 i, j = np.append(i, np.minimum(u, bounded)), np.append(j, np.maximum(u, bounded))
             moving = np.zeros(len(state.x), bool)
@@ -226,7 +240,11 @@ class Finder:
             a, b = int(first[k]), int(second[k])
             c = int(pairs[k])
             bodies = self.model.placed(state, a), self.model.placed(state, b)
-            found = track(*bodies, self.known[c]) if c in self.known else closest(*bodies)
+            found = (
+                track_closest_points(*bodies, self.known[c])
+                if c in self.known
+                else find_closest_points(*bodies)
+            )
             p = found.points
             gap[k], n[k], one[k], two[k] = p.gap, p.normal, p.point_a, p.point_b
             self.known[c] = found.unknowns
@@ -241,7 +259,7 @@ class Finder:
         """Tangents and binormals; in space along a world axis that a pair keeps while it is across n."""
         if self.model.dim == 2:
             return np.stack([n[:, 1], -n[:, 0]], axis=1), np.zeros_like(n)
-        none = np.zeros(3)
-        last = np.array([self.references.get(c, none) for c in pairs.tolist()]).reshape(-1, 3)
+        nothing = np.zeros(3)
+        last = np.array([self.references.get(c, nothing) for c in pairs.tolist()]).reshape(-1, 3)
         axes = references(n, last)
         return self.laws.tangents(state, self.laws.of(pairs)[2], n, axes)

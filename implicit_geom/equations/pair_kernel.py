@@ -1,4 +1,4 @@
-"""Compiled functions of a kind of pair."""
+"""The NCP of a kind of pair as CasADi functions: rows, rows with Jacobian, what is reported of a solution."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import replace
 import casadi as ca
 import numpy as np
 
-from implicit_geom.equations.closest_point import is_halfspace, sign_mask
-from implicit_geom.equations.contact_ncp import Equations, equations
+from implicit_geom.equations.constraints import is_halfspace, sign_mask
+from implicit_geom.equations.contact_ncp import ContactEquations, contact_equations
 from implicit_geom.equations.contact_patch import curvature_form
 from implicit_geom.equations.unknowns import PairKind
 from implicit_geom.process.building import Kept
@@ -34,7 +34,7 @@ class PairKernel:
         none = np.zeros(0)
         half = is_halfspace(kind.first)
         self.signs = (none if half else sign_mask(kind.first), sign_mask(kind.second))
-        found = equations(kind, smooth=False)
+        found = contact_equations(kind, smooth=False)
         self.symbols = found.symbols
         self.unknowns = _unknowns(kind, found)
         self.exact = self._functions(found.rows, "exact")
@@ -66,13 +66,13 @@ class PairKernel:
     def smooth(self) -> tuple[ca.Function, ca.Function]:
         """The smoothed functions, built only when a step needs the path."""
         with BUILDING:
-            found = equations(self.kind, smooth=True)
+            found = contact_equations(self.kind, smooth=True)
             own = ca.Function("own", [_unknowns(self.kind, found), found.symbols.parameters], [found.rows])
             return self._functions(own(self.unknowns, self.symbols.parameters), "smooth")
 
     @cached_property
     def curvature(self) -> ca.Function:
-        """`flatness.curvature_form` of the pair, for kinds that may touch along lines or faces."""
+        """`contact_patch.curvature_form` of the pair, for kinds that may touch along lines or faces."""
         with BUILDING:
             return curvature_form(self.kind)
 
@@ -85,7 +85,7 @@ class PairKernel:
         )
 
 
-def _unknowns(kind: PairKind, found: Equations) -> ca.SX:
+def _unknowns(kind: PairKind, found: ContactEquations) -> ca.SX:
     nu = [nu for nu, move in zip(found.symbols.nu, kind.moves, strict=True) if move]
     return ca.vertcat(*nu, found.symbols.u)
 

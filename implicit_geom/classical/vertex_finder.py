@@ -10,16 +10,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from implicit_geom.classical.contact_finder import ContactFinder, Vertices, no_contacts
 from implicit_geom.classical.contacts import ON_FIRST, ON_SECOND, Contacts
-from implicit_geom.classical.finder import Finder, Vertices, none
 from implicit_geom.classical.surfaces import polytope
-from implicit_geom.equations.closest_point import is_halfspace
+from implicit_geom.equations.constraints import is_halfspace
 from implicit_geom.interface.errors import SceneError
 from implicit_geom.model.model import Model, State
 
 
 @dataclass(frozen=True)
-class Rows:
+class FacetRows:
     """n rows of m contacts, those of a contact one after another.
 
     contact   (n,) which contact a row belongs to
@@ -41,7 +41,7 @@ class Rows:
         return np.asarray(np.minimum.reduceat(at, self.first))
 
 
-class VertexShapes(Finder):
+class VertexFinder(ContactFinder):
     """Finds the rows of a planar model whose pieces are polygons, inscribed ones where they are not."""
 
     def __init__(self, model: Model, facets: int) -> None:
@@ -74,7 +74,7 @@ class VertexShapes(Finder):
         rows = self.rows(state, travel)
         return rows.facets.take(rows.largest(rows.facets.gap))
 
-    def rows(self, state: State, travel: np.ndarray) -> Rows:
+    def rows(self, state: State, travel: np.ndarray) -> FacetRows:
         """The rows of all vertices nearer to a piece than the sum of their bodies' `travel` (B,), m."""
         found: list[Vertices] = []
         sizes: list[np.ndarray] = []  # facets of each contact
@@ -98,10 +98,12 @@ class VertexShapes(Finder):
                 count += len(self.vertices[own]) * facets
         if not found:
             empty = np.zeros(0, int)
-            return Rows(none(2), empty, empty, np.zeros(0, bool))
+            return FacetRows(no_contacts(2), empty, empty, np.zeros(0, bool))
         size = np.concatenate(sizes)
         contact = np.repeat(np.arange(len(size)), size)
-        return Rows(self._from_vertices(state, found), contact, np.cumsum(size) - size, np.concatenate(close))
+        return FacetRows(
+            self._from_vertices(state, found), contact, np.cumsum(size) - size, np.concatenate(close)
+        )
 
     def corners(self, piece: int) -> tuple[np.ndarray, np.ndarray]:
         return self.vertices[piece], self.planes[piece]

@@ -1,4 +1,4 @@
-"""A step of `anitescu-hart`: the round of `approximate.step` with the subproblems of AH02.
+"""A step of `anitescu-hart`: that of `classical.step` with the subproblems of AH02 for its contacts.
 
 In space the angular momentum R+ J R+^T w+ = R J R^T w + h tau + W p is not linear in w+. A quadratic program
 needs a symmetric matrix, so that rounds are  J_W(w_k) w = R J R^T w_l + h tau + W p, until w stays; AH02
@@ -10,17 +10,17 @@ from __future__ import annotations
 import numpy as np
 
 from implicit_geom import rotation
-from implicit_geom.classical.anitescu_hart import Subproblem, solve
+from implicit_geom.classical.anitescu_hart import Subproblem, solve_subproblem
 from implicit_geom.classical.contacts import Contacts
-from implicit_geom.classical.pyramid import directions
-from implicit_geom.classical.step import Key, Outcome, Step
+from implicit_geom.classical.friction_pyramid import directions
+from implicit_geom.classical.step import ClassicalStep, Key, StepOutcome
 from implicit_geom.model.model import Model, State
 from implicit_geom.scene.switches import Stepper
 
 REACH = 1.5  # contacts are looked for within this much more than the motion expected
 
 
-class RelaxedStep(Step):
+class AnitescuHartStep(ClassicalStep):
     """Solves steps of a model by LCP0, LCP1 or LCP2, as its stepper says."""
 
     def subproblem(self, gaps: Contacts, nu: np.ndarray) -> Subproblem:
@@ -32,12 +32,12 @@ class RelaxedStep(Step):
 
     def _round(
         self, gaps: Contacts, nu: np.ndarray, there: State | None, warm: dict[Key, np.ndarray]
-    ) -> Outcome | str:
+    ) -> StepOutcome | str:
         if not len(gaps):
             return super()._round(gaps, nu, there, warm)
         del there, warm  # (all is at the start of the step, and a quadratic program takes no guess)
         s = self.stepper
-        found = solve(
+        found = solve_subproblem(
             self.subproblem(gaps, nu),
             s.relaxation,
             limit=s.relaxation_limit,
@@ -47,7 +47,7 @@ class RelaxedStep(Step):
             return found.reason
         full = np.zeros_like(self.before)
         full[self.model.moving] = found.nu
-        return Outcome(full, gaps, gaps, gaps, found.p, found.iterations, found.error, found.history)
+        return StepOutcome(full, gaps, gaps, gaps, found.p, found.iterations, found.error, found.history)
 
     def _symmetric(self, nu: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         momentum = self.momentum
@@ -63,7 +63,7 @@ class RelaxedStep(Step):
 
 def first_subproblem(model: Model, h: float, stepper: Stepper | None = None) -> Subproblem:
     """The subproblem of the first step of a model, for a look at it by itself."""
-    step = RelaxedStep(model, stepper or Stepper.named("anitescu-hart"), 1e-10)
+    step = AnitescuHartStep(model, stepper or Stepper.named("anitescu-hart"), 1e-10)
     state = model.initial_state()
     impulse = h * model.loads(state.time)
     step.momentum.prepare(state, h, impulse)

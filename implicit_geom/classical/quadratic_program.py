@@ -1,4 +1,4 @@
-"""The convex subproblem of Anitescu and Hart: one quadratic program on the velocities.
+"""The quadratic program of Anitescu and Hart: the convex relaxation of a step, on the velocities.
 
     min_nu  1/2 (nu - u)' M (nu - u)   subject to   (n + mu d_i)' nu >= -(Gamma + Delta),  all contacts and i
 
@@ -32,7 +32,7 @@ SOLVERS: dict[str, dict[str, Any]] = {
 
 
 @dataclass(frozen=True)
-class Relaxed:
+class QuadraticSolution:
     """The solution of one subproblem, in impulses of the rows as they were given."""
 
     theta: np.ndarray  # (m,) N s
@@ -45,8 +45,8 @@ class Relaxed:
         return self.error <= lcp.TOLERANCE
 
 
-class Program:
-    """min |y|^2 / 2 subject to A y + b >= 0, for one sparse A (m, V) and many b (m,).
+class QuadraticProgram:
+    """[AH02, eq. 15]: min |y|^2 / 2 subject to A y + b >= 0, for one sparse A (m, V) and many b (m,).
 
     solvers     CasADi's, by name with their options, in the order in which they are tried
     """
@@ -57,7 +57,7 @@ class Program:
         self.A = A.multiply(self.scale[:, None]).tocsc()
         self._programs: dict[str, Any] = {}
 
-    def solve(self, b: np.ndarray) -> Relaxed:
+    def solve(self, b: np.ndarray) -> QuadraticSolution:
         """By the solvers in their order until one meets the tolerance; the best answer: see `converged`.
 
         Small problems by Lemke's method first; where the programs' answers are not sharp enough, Newton's
@@ -66,8 +66,8 @@ class Program:
         b = b * self.scale
         size = float(abs(b).max(initial=0.0)) or 1.0
         best = self._found(np.zeros(b.size), b, size, "none")
-        ways = (["lemke"] if b.size <= SMALL else []) + [*self.solvers, "semismooth", "lemke"]
-        for name in ways:
+        solvers = (["lemke"] if b.size <= SMALL else []) + [*self.solvers, "semismooth", "lemke"]
+        for name in solvers:
             if best.converged:
                 break
             if name in self.solvers:
@@ -78,19 +78,19 @@ class Program:
             best = found if found.error < best.error else best
         return best
 
-    def _found(self, theta: np.ndarray, b: np.ndarray, size: float, name: str) -> Relaxed:
+    def _found(self, theta: np.ndarray, b: np.ndarray, size: float, name: str) -> QuadraticSolution:
         """theta, cleared of negative parts, with its velocities and its error."""
         theta = np.maximum(theta, 0.0)
         y = self.A.T @ theta
         w = self.A @ y + b
         most = max(size, float(theta.max(initial=0.0)))
         error = max(-float(w.min(initial=0.0)) / size, float(abs(w) @ theta) / (size * most))
-        return Relaxed(theta * self.scale, y, error, name)
+        return QuadraticSolution(theta * self.scale, y, error, name)
 
     def _complementarity(self, name: str, b: np.ndarray, theta: np.ndarray) -> np.ndarray:
         M = (self.A @ self.A.T).toarray()
         limit = NEWTON_STEPS if name == "semismooth" else None
-        return lcp.solve(M, b, z0=theta, solver=name, limit=limit).z
+        return lcp.solve_lcp(M, b, z0=theta, solver=name, limit=limit).z
 
     def _program(self, name: str, b: np.ndarray) -> np.ndarray:
         import casadi as ca

@@ -7,7 +7,8 @@ With directions d_j on the friction ellipsoid, in a contact's own axes (t, o, r)
     0 <= beta_j _|_  d_j . slip + sigma                       >= 0
     0 <= sigma  _|_  mu p_n - sum_j beta_j                    >= 0
 
-In the plane there are two directions and the pyramid is the ellipsoid.
+[AH02, eqs. 4, 6]. In the plane there are two directions and the pyramid is the ellipsoid. Rates are linear in
+the impulses by the Delassus matrix G B W^T, which `PyramidProblem.problem` forms.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def directions(c: Contacts, count: int, aligned: bool, nu: np.ndarray) -> np.nda
     return out if np.any(c.e[:, 2]) else out[:, :count]
 
 
-class Pyramids:
+class PyramidProblem:
     """The problem of n contacts, of which those with friction have k directions each.
 
     Unknowns in order: p_n (n), beta (f, k), sigma (f).
@@ -46,20 +47,24 @@ class Pyramids:
 
     def __init__(self, D: np.ndarray, mu: np.ndarray) -> None:
         self.n, self.k = len(mu), D.shape[1]
-        self.rough = np.flatnonzero((mu > 0) & np.any(D, axis=(1, 2)))
-        self.D, self.mu = D[self.rough], mu[self.rough]
-        self.f = self.rough.size
+        self.with_friction = np.flatnonzero((mu > 0) & np.any(D, axis=(1, 2)))
+        self.D, self.mu = D[self.with_friction], mu[self.with_friction]
+        self.f = self.with_friction.size
         self.size = self.n + self.f * (self.k + 1)
         self.beta = slice(self.n, self.n + self.f * self.k)
         self.sigma = slice(self.n + self.f * self.k, self.size)
 
     def rows(self, G: np.ndarray) -> np.ndarray:
         """Rows (n, 1 + components, V) of the contacts' axes -> (n + f k, V) of the unknowns'."""
-        turned = self.D @ G[self.rough, 1:]
+        turned = self.D @ G[self.with_friction, 1:]
         return np.concatenate([G[:, 0], turned.reshape(-1, G.shape[2])])
 
     def problem(self, G: np.ndarray, BW: np.ndarray, rates: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """M and q from G, B W^T of the same shape, and the rates (n, 1 + components) without impulses."""
+        """M and q of the LCP [AH02, eqs. 6, 7], velocities eliminated.
+
+        From G, B W^T of the same shape, and the rates (n, 1 + components) without impulses. M begins with the
+        Delassus matrix along n and the directions.
+        """
         n, f, k = self.n, self.f, self.k
         M, q = np.zeros((self.size, self.size)), np.zeros(self.size)
         inner = n + f * k
@@ -68,9 +73,9 @@ class Pyramids:
         each = n + own[:, None] * k + np.arange(k)
         M[each, (inner + own)[:, None]] = 1.0
         M[(inner + own)[:, None], each] = -1.0
-        M[inner + own, self.rough] = self.mu
+        M[inner + own, self.with_friction] = self.mu
         q[:n] = rates[:, 0]
-        q[n:inner] = (self.D @ rates[self.rough, 1:, None]).ravel()
+        q[n:inner] = (self.D @ rates[self.with_friction, 1:, None]).ravel()
         return M, q
 
     def impulses(self, z: np.ndarray) -> np.ndarray:
@@ -78,7 +83,7 @@ class Pyramids:
         out = np.zeros((self.n, 1 + self.D.shape[2]))
         out[:, 0] = z[: self.n]
         beta = z[self.beta].reshape(self.f, self.k)
-        out[self.rough, 1:] = np.einsum("fk,fkc->fc", beta, self.D)
+        out[self.with_friction, 1:] = np.einsum("fk,fkc->fc", beta, self.D)
         return out
 
     def start(self, p: np.ndarray, slip: np.ndarray) -> np.ndarray:
@@ -86,18 +91,18 @@ class Pyramids:
         z = np.zeros(self.size)
         z[: self.n] = p[:, 0]
         if self.f:
-            own = p[self.rough, 1:]
+            own = p[self.with_friction, 1:]
             along = np.einsum("fkc,fc->fk", self.D, own)
             best = np.argmax(along, axis=1)
             rows = np.arange(self.f)
             square = np.sum(self.D[rows, best] ** 2, axis=1)
             z[self.n + rows * self.k + best] = along[rows, best] / np.where(square > 0, square, 1.0)
-            speeds = np.einsum("fkc,fc->fk", self.D, slip[self.rough])
+            speeds = np.einsum("fkc,fc->fk", self.D, slip[self.with_friction])
             z[self.sigma] = np.maximum(np.max(-speeds, axis=1), 0.0)
         return z
 
 
-def single(A: np.ndarray, rates: np.ndarray, mu: float, e: float) -> tuple[float, float] | None:
+def single_contact(A: np.ndarray, rates: np.ndarray, mu: float, e: float) -> tuple[float, float] | None:
     """p_n and p_t of one contact in the plane, in closed form; None where no case is clearly the one.
 
     A (2, 2) gives the rates of an impulse: open, stick, or slide towards either side.
@@ -123,8 +128,13 @@ def single(A: np.ndarray, rates: np.ndarray, mu: float, e: float) -> tuple[float
     return None
 
 
-def solve(
-    pyramids: Pyramids, G: np.ndarray, BW: np.ndarray, rates: np.ndarray, p: np.ndarray, slip: np.ndarray
+def solve_pyramids(
+    pyramids: PyramidProblem,
+    G: np.ndarray,
+    BW: np.ndarray,
+    rates: np.ndarray,
+    p: np.ndarray,
+    slip: np.ndarray,
 ) -> tuple[np.ndarray | None, int, float, str]:
     """Impulses (n, 1 + components) or None, the solver's iterations, its error, and why there are none.
 
@@ -134,7 +144,7 @@ def solve(
     iterations = 0
     z0 = pyramids.start(p, slip)
     for solver in ("lemke", "semismooth"):
-        found = lcp.solve(M, q, z0=z0, solver=solver)
+        found = lcp.solve_lcp(M, q, z0=z0, solver=solver)
         iterations += found.iterations
         if found.converged:
             return pyramids.impulses(np.maximum(found.z, 0.0)), iterations, found.error, ""

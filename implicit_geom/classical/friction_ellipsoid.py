@@ -1,12 +1,12 @@
-"""Contacts with the friction ellipsoid, linear but for the law: a semi-smooth Newton method.
+"""The contact problem with the friction ellipsoid [C07, eq. 5] at given wrenches, by semi-smooth Newton.
 
 Unknowns P_n = p_n / m_c and S = E^-1 p_f / m_c of every contact, in m/s, with w = rates + G B W^T p:
 
     min(P_n, w_n) = 0
     S = Proj(S - E w_f)     on the ball of radius mu max(P_n, 0)           [C07, eq. 5]
 
-m_c is the inverse of the largest eigenvalue of the contact's own block, so that a step of the projection
-has the right size.
+G B W^T is the Delassus matrix, contact velocities by impulses; m_c is the inverse of the largest eigenvalue
+of the contact's own block of it, so that a step of the projection has the right size.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ SHIFT = 1e-8
 OPTIONS = NewtonOptions(full_steps=20, damped_steps=40)
 
 
-class Ellipsoids:
-    """The problem of n contacts as a system for `implicit_geom.solvers.newton`."""
+class EllipsoidProblem:
+    """n contacts with [C07, eqs. 3, 5] as a system for `implicit_geom.solvers.newton`."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class Ellipsoids:
         own = np.array([A[i * c : i * c + c, i * c : i * c + c] for i in range(n)])
         largest = np.linalg.eigvalsh((own + np.swapaxes(own, 1, 2)) / 2)[:, -1]
         self.m_c = 1 / largest
-        self.A = A * np.repeat(self.m_c, c)  # velocities from P and S
+        self.A = A * np.repeat(self.m_c, c)  # Delassus matrix, scaled: velocities from P and S
         self.q = scaled * rates.ravel()
         self.rho = 1.0  # what a slip counts for against an impulse; the solutions are the same for any
         size = n * c

@@ -18,7 +18,7 @@ def world_plane(state: State, body: int, plane: np.ndarray) -> tuple[np.ndarray,
     return n, float(plane[-1] + n @ state.x[body])
 
 
-def against_plane(s: Surfaces, state: State, pair: int, i: int, j: int, bound: float) -> list[Vertices]:
+def halfspace_contacts(s: Surfaces, state: State, pair: int, i: int, j: int, bound: float) -> list[Vertices]:
     """Vertices of polytope j above half-space i by less than `bound`."""
     n, offset = world_plane(state, i, s.planes[i][0])
     V = s.vertices[j]
@@ -29,7 +29,7 @@ def against_plane(s: Surfaces, state: State, pair: int, i: int, j: int, bound: f
     return [(pair, ON_SECOND, near, V[near], planes)]
 
 
-def polygons(s: Surfaces, state: State, pair: int, i: int, j: int, bound: float) -> list[Vertices]:
+def polygon_contacts(s: Surfaces, state: State, pair: int, i: int, j: int, bound: float) -> list[Vertices]:
     """Vertices of polygon j that are near polygon i, and the other way round."""
     out: list[Vertices] = []
     for side, one, two, count in ((ON_SECOND, i, j, 0), (ON_FIRST, j, i, len(s.vertices[j]))):
