@@ -2,9 +2,9 @@
 
 A shape is the set of points x that satisfy every one of its constraints. There are three forms:
 
-    Inequality   f(x) <= 0              f convex and differentiable
-    Slab         |f(x)| <= bound        f affine; bound = 0 makes it an equation (a thin disc)
-    Cone         |u(x)| <= t(x)         u, t affine; the apex of a cone needs no special case
+    Inequality       f(x) <= 0          f convex and differentiable
+    Slab             |f(x)| <= bound    f affine; bound = 0 makes it an equation (a thin disc)
+    ConeConstraint   |u(x)| <= t(x)     u, t affine; the apex of a cone needs no special case
 
 Every f is scaled to a length: |grad f| is about one on the surface, so that f is close to a signed
 distance in metres. Deviation: C07 leaves the scale of f open; without this choice large exponents
@@ -60,14 +60,14 @@ class Slab:
 
 
 @dataclass(frozen=True)
-class Cone:
+class ConeConstraint:
     """The constraint |u(x)| <= t(x), u and t affine."""
 
     u: ca.SX
     t: ca.SX
 
 
-Constraint = Inequality | Slab | Cone
+Constraint = Inequality | Slab | ConeConstraint
 
 # What is made of any shape by modules that know several kinds: each enters its function here, since it
 # imports this module and not the other way round.

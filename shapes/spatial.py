@@ -14,8 +14,7 @@ import numpy as np
 from implicit_geom.shapes.combine import pose
 from implicit_geom.shapes.ellipsoids import Ellipsoid, Sphere, Superellipsoid, diagonal_inertia
 from implicit_geom.shapes.errors import ShapeError
-from implicit_geom.shapes.shape import Cone as ConeConstraint
-from implicit_geom.shapes.shape import Constraint, Inequality, Shape, Slab
+from implicit_geom.shapes.shape import ConeConstraint, Constraint, Inequality, Shape, Slab
 from implicit_geom.shapes.validate import direction, finite, positive
 
 __all__ = [

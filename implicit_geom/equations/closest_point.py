@@ -30,7 +30,7 @@ from implicit_geom.equations import complementarity as cc
 from implicit_geom.equations.constraints import single_surface
 from implicit_geom.equations.contact_kinematics import end_rotation, velocities
 from implicit_geom.equations.unknowns import PairKind, Symbols
-from implicit_geom.shapes.shape import Cone, Shape, Slab
+from implicit_geom.shapes.shape import ConeConstraint, Shape, Slab
 
 Turned = Callable[[Symbols], ca.SX]
 
@@ -112,7 +112,7 @@ def surface_rows(
     rows = []
     used = 0
     for g in constraints:
-        if isinstance(g, Cone):
+        if isinstance(g, ConeConstraint):
             count = g.u.numel()
             scale, direction = multipliers[used], multipliers[used + 1 : used + 1 + count]
             # the normal cone at |u| <= t: (scale, direction) in the dual cone, orthogonal to (t, -u)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import casadi as ca
 import numpy as np
 
-from implicit_geom.shapes.shape import Cone, Constraint, Inequality, Shape, Slab
+from implicit_geom.shapes.shape import ConeConstraint, Constraint, Inequality, Shape, Slab
 
 
 def is_halfspace(shape: Shape) -> bool:
@@ -19,7 +19,7 @@ def single_surface(constraints: list[Constraint]) -> bool:
 def multiplier_count(shape: Shape) -> int:
     """How many multipliers the shape's constraints carry."""
     x, theta = ca.SX.sym("x", shape.dim), ca.SX.sym("theta", shape.values.size)
-    return sum(1 + c.u.numel() if isinstance(c, Cone) else 1 for c in shape.constraints(x, theta))
+    return sum(1 + c.u.numel() if isinstance(c, ConeConstraint) else 1 for c in shape.constraints(x, theta))
 
 
 def sign_mask(shape: Shape) -> np.ndarray:
@@ -27,7 +27,7 @@ def sign_mask(shape: Shape) -> np.ndarray:
     x, theta = ca.SX.sym("x", shape.dim), ca.SX.sym("theta", shape.values.size)
     mask: list[float] = []
     for c in shape.constraints(x, theta):
-        if isinstance(c, Cone):
+        if isinstance(c, ConeConstraint):
             mask += [1.0] + [0.0] * c.u.numel()
         else:
             mask.append(0.0 if isinstance(c, Slab) else 1.0)

@@ -17,7 +17,7 @@ import numpy as np
 from implicit_geom.equations import complementarity as cc
 from implicit_geom.equations.constraints import is_halfspace
 from implicit_geom.equations.unknowns import PairKind, Symbols
-from implicit_geom.shapes.shape import Cone, Shape, Slab
+from implicit_geom.shapes.shape import ConeConstraint, Shape, Slab
 
 APEX = 1e-9  # distance from a cone's apex, over the smaller body's size, that counts as none
 FLAT = 1e-6  # a curvature below this, over the smaller body's size, counts as none
@@ -45,7 +45,7 @@ def _form(shape: Shape, y: ca.SX, theta: ca.SX, multipliers: ca.SX, L: ca.SX) ->
     used = 0
     for g in shape.constraints(x, theta):
         weight = multipliers[used]
-        if isinstance(g, Cone):
+        if isinstance(g, ConeConstraint):
             f = cc.length(g.u) - g.t
             used += 1 + g.u.numel()
             # at the apex |u| has no second derivative: the body parts in every direction

@@ -10,7 +10,7 @@ import numpy as np
 
 from implicit_geom.machine.vectorized import ThreadSafeFunction
 from implicit_geom.process.building import Kept
-from implicit_geom.shapes.shape import Cone, Shape, Slab
+from implicit_geom.shapes.shape import ConeConstraint, Shape, Slab
 
 TINY = 1e-30  # keeps a square root differentiable at zero
 KINDS = 64  # pairs of kinds of shape whose functions are kept
@@ -131,7 +131,7 @@ def _gradient_function(shape: Shape) -> ca.Function:
     x, theta = ca.SX.sym("x", shape.dim), ca.SX.sym("theta", shape.values.size)
     columns, slack, basis = [], [], []
     for c in shape.constraints(x, theta):
-        if isinstance(c, Cone):
+        if isinstance(c, ConeConstraint):
             radius = ca.sqrt(ca.sumsqr(c.u) + TINY)
             columns += [-ca.gradient(c.t, x), ca.jacobian(c.u, x).T]
             slack.append(c.t - radius)

@@ -22,7 +22,7 @@ import casadi as ca
 import numpy as np
 
 from implicit_geom.shapes.sampled.evaluation import Allowance, Pointwise
-from implicit_geom.shapes.shape import Cone, Inequality, Shape, Slab
+from implicit_geom.shapes.shape import ConeConstraint, Inequality, Shape, Slab
 
 TINY = 1e-30  # keeps the square root of a cone differentiable at its apex
 KINKED = (ca.OP_FABS, ca.OP_SIGN, ca.OP_FMIN, ca.OP_FMAX, ca.OP_IF_ELSE_ZERO)
@@ -44,7 +44,7 @@ def columns(shape: Shape, x: ca.SX, *, smoothing: float = 0.0) -> list[tuple[ca.
             found.append((c.f, None))
         elif isinstance(c, Slab):
             found += [(c.f - c.bound, None), (-c.f - c.bound, None)]
-        elif isinstance(c, Cone):
+        elif isinstance(c, ConeConstraint):
             found.append((ca.sqrt(ca.sumsqr(c.u) + max(TINY, smoothing**2)) - c.t, c))
     return found
 
@@ -90,7 +90,7 @@ class Rays:
         flat = np.asarray(self._gradients(points.T)).reshape(self.count * self.dim, -1).T
         return flat.reshape(-1, self.count, self.dim)
 
-    def _gauge_of(self, f: ca.SX, cone: Cone | None, x: ca.SX) -> Gauge:
+    def _gauge_of(self, f: ca.SX, cone: ConeConstraint | None, x: ca.SX) -> Gauge:
         at = self.origin
         if cone is not None:
             u0, U = _affine(cone.u, x, at)
