@@ -109,7 +109,7 @@ def _take_substeps(
 
 
 def _gains_energy(numbers: Array, gain: Number, bound: Number) -> Mask:
-    """Where a step gains too much energy, see `steppers.rattle`."""
+    """Where a step gains too much energy, see `steppers.guard`."""
     above = numbers[ScalarSlot.ABOVE].max(numbers[ScalarSlot.ABOVE_START])
     return ~(gain <= bound * above + numbers[ScalarSlot.ROUNDING])
 

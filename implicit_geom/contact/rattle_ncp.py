@@ -68,8 +68,8 @@ class PositionNCP(StepNCP):
         """What the loads of the stage add to the speed of the faster body, m/s."""
         return np.maximum(self.bodies.pulled[g.first], self.bodies.pulled[g.second])
 
-    def reversed_slip(self, z: np.ndarray) -> bool:
-        """Whether a contact that opposes the start's slip now slips the other way; if so it is changed."""
+    def release_reversed_slip(self, z: np.ndarray) -> bool:
+        """Contacts that slip against the slip of the start oppose the mean slip from now on; whether any do."""
         found = False
         for (g, _, members), inputs in zip(self.members(), self.gather, strict=True):
             lag = g.get("lag")[:, 0] > 0

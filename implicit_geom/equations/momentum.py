@@ -28,6 +28,7 @@ import casadi as ca
 from implicit_geom.process.building import built_once
 from implicit_geom.rotation import exp_symbolic, tangent_inverse_symbolic
 
+SCHEMES = ("euler", "position", "velocity")
 # Where each input of the momentum rows sits in the parameter vector.
 SPATIAL = {"h": 1, "U": 1, "R": 9, "J": 9, "K": 9, "v_free": 3, "momentum": 3}
 PLANAR = {"U": 1, "v_free": 2, "w_free": 1, "gyration": 1}
@@ -40,6 +41,8 @@ def momentum_rows(dim: int, scheme: str) -> tuple[ca.Function, dict[str, slice]]
     A function of (nu, parameters), and where the parameters sit. Contacts add their impulses in
     `contact_ncp`.
     """
+    if scheme not in SCHEMES:
+        raise ValueError(f"scheme = {scheme!r} must be one of {SCHEMES}")
     at, start = {}, 0
     for name, size in (SPATIAL if dim == 3 else PLANAR).items():
         at[name] = slice(start, start + size)

@@ -23,7 +23,8 @@ TANGENT_KEPT = 0.9  # cosine between normal and reference below which a tangent'
 
 # Turning, rad a step
 MAX_TURN = 1.5  # of a step of RATTLE; D is singular at 2 pi
-SLOW_TURN = 0.1  # below which a step may gain only a tenth of the guard's tolerance
+SLOW_TURN = 0.1  # below which a step may gain only SLOW_SHARE of the guard's tolerance
+SLOW_SHARE = 0.1
 
 # The composition of order four [Suzuki 1990]: s, s, 1 - 4s, s, s
 S = 1 / (4 - 4 ** (1 / 3))

@@ -9,6 +9,7 @@ Unknowns (all index arithmetic is in `UnknownLayout`):
     l, k multipliers of the two bodies' constraints
     P_n  normal impulse over the effective mass m_c, m/s
     S    scaled friction impulse E^-1 (p_t, p_o, p_r) / m_c, m/s; components with e = 0 are left out
+    sigma  multiplier of the friction ellipsoid [C07, eq. 5], in its form "fritz-john" alone
 
 A kind of pair has its equations in three forms (`scheme`), see `equations.contact_ncp`: the whole
 implicit Euler step, and the two stages of the RATTLE step. Rows are dimensionless: velocities over

@@ -22,7 +22,7 @@ def checked_call(
     """A decorator: arguments that do not fit the function's signature raise `error`, in one line.
 
     `name` is what the user calls the function, where that is not its own name (or the kind of a shape). What
-    other threads may do meanwhile is said by `within`, see `shapes.forks`.
+    other threads may do meanwhile is said by `within`, see `process.threads`.
     """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:

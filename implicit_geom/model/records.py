@@ -61,7 +61,7 @@ class Solve:
     status: str  # converged or continued
     residual: float
     overlap: float = 0.0  # deepest overlap at the start, m
-    ledger: Any = None  # `implicit_geom.model.ledger.Entry`, once it has been asked for
+    ledger: Any = None  # `implicit_geom.model.ledger.LedgerEntry`, once it has been asked for
 
 
 @dataclass

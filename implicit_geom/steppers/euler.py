@@ -44,7 +44,7 @@ class EulerStepper:
         self.model = model
         self.search = search or SolutionSearch(model, tolerance, options, friction_tolerance)
         self.velocity_stage = VelocityStage(self.search)
-        self.guard: EnergyGuard | None = None  # (it has none: a step of Euler's is never refused)
+        self.guard: EnergyGuard | None = None  # (none of its own)
 
     @property
     def memory(self) -> StepperMemory:

@@ -6,7 +6,7 @@ from collections.abc import Hashable
 
 import numpy as np
 
-from implicit_geom.equations.thresholds import SLIDES, SLOW_TURN
+from implicit_geom.equations.thresholds import SLIDES, SLOW_SHARE, SLOW_TURN
 from implicit_geom.model.energy import EnergyScale
 from implicit_geom.model.ledger import step_ledger
 from implicit_geom.model.model import Model, State
@@ -24,7 +24,7 @@ class EnergyGuard:
     def share(self, state: State, h: float) -> float:
         """The share of energy that a step may gain: a tenth of the tolerance where no body turns far."""
         turn = abs(h) * float(np.max(np.linalg.norm(state.w, axis=1)))
-        return self.tolerance * (0.1 if turn < SLOW_TURN else 1.0)
+        return self.tolerance * (SLOW_SHARE if turn < SLOW_TURN else 1.0)
 
     def gain(self, solve: Solve) -> float:
         """Gain of energy, J, without the work of applied forces and what lifts bodies out of each other."""

@@ -12,9 +12,14 @@ Friction of p_a opposes the slip at the start while a contact slides: with p_b a
 end the step is then symmetric, and second order where the direction of sliding turns. Near the end of
 sliding, and for contacts that were open, it opposes the mean slip of the stage.
 
-A step is guarded (`guard`): one that has no solution, turns too far, or gains more energy than allowed is
-composed of five (see `rattle4`) where no contact changes its mode; otherwise it is halved, up to SUBSTEPS
-times, and then taken by `implicit-euler`, which pushes at the end-of-step point.
+F and tau are the loads at the times t and t + h, W_v and W_w the forces and moments of the contact impulses,
+J_W = R J R^T the inertia in world axes, D the inverse tangent of the exponential map (`equations.momentum`).
+
+A step is guarded (`guard`): one that has no solution, turns too far, or gains more energy than allowed (or
+loses more, while no contact changes its mode) is composed of five (see `rattle4`) where no contact changes
+its mode; otherwise it is halved. Parts halved SUBSTEPS times or more may be taken by `implicit-euler`, which
+pushes at the end-of-step point, under the same guard. Where stage 1 has no solution along a face, the
+end-of-step point is tried there, too (`EndPointNCP`).
 """
 
 from __future__ import annotations
@@ -42,7 +47,7 @@ SUBSTEPS = 3  # halvings before a part is taken by implicit-euler
 
 
 class RattleStepper:
-    """Steps a model; `guard` is the gain of energy in a step, over the energy at hand, that is refused."""
+    """Steps a model; `guard` is the share of the energy above the lowest one that a step may gain."""
 
     def __init__(
         self,
@@ -102,7 +107,7 @@ class RattleStepper:
                 excess = self.guard.excess(outcome, share, rounding, whole=halvings == 0)
                 if excess <= 0:
                     return outcome
-                outcome = (f"the step gains {excess:.3g} J more than its guard allows", [])
+                outcome = (f"the step gains or loses {excess:.3g} J more than its guard allows", [])
             self.memory.restore(saved)
             reason = outcome[0]
             history += outcome[1]
@@ -152,8 +157,9 @@ class RattleStepper:
         found = solve_step(self.search, PositionNCP, state, h, impulse, thorough)
         if not isinstance(found, StepSolution) and self.model.pairs.may_have_patches:
             found = solve_step(self.search, EndPointNCP, state, h, impulse, thorough)
-        if not isinstance(found, StepSolution) or not found.problem.reversed_slip(found.solution.z):
+        if not isinstance(found, StepSolution) or not found.problem.release_reversed_slip(found.solution.z):
             return found
+        # some contacts no longer oppose the slip of the start: solved again with the mean slip there
         problem = found.problem
         again = solve_by_newton(problem, found.solution.z, self.search.options.newton)
         if not (again.converged and problem.certified(again.z)):

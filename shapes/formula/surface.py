@@ -37,7 +37,7 @@ TINY = 1e-30  # keeps the p-th root differentiable at the origin
 
 
 class Surface(SampledShape):
-    """{f(x) <= 0}, f given as text; see `shapes.parse` for what may be written.
+    """{f(x) <= 0}, f given as text; see `shapes.formula.parse` for what may be written.
 
     theta = (parameters in alphabetical order, scale), and the degree p for the root form.
     """

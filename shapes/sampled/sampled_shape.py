@@ -4,7 +4,7 @@ Intersections and surfaces given as text share this file. An interior point come
 
     min t   such that   f_i(x) <= t for every constraint,
 
-boundary points from ray casting (`shapes.boundary`). All samples lie on the boundary, so that
+boundary points from ray casting (`shapes.sampled.boundary`). All samples lie on the boundary, so that
 support points from them are never outside the body.
 """
 

@@ -13,6 +13,7 @@ from implicit_geom import shapes
 from implicit_geom.rotation import unit
 from implicit_geom.shapes.sampled.boundary import farthest
 from implicit_geom.shapes.sampled.facets import rays_of
+from implicit_geom.shapes.serial import PRIMITIVES
 
 
 @pytest.mark.parametrize("shape", BOUNDED, ids=name)
@@ -185,3 +186,9 @@ def test_superellipsoid_support_satisfies_its_equations(axes: Any, p: Any, n: An
     assert abs(shape.violation(point)[0]) < 1e-9 * max(axes)
     others = shape.support(directions(3, 50))
     assert np.all(others @ n <= point @ n + 1e-9 * max(axes))
+
+
+def test_every_kind_is_in_the_tables() -> None:
+    """A new kind of shape is tested like the others."""
+    tested = {shape.kind for shape in (*BOUNDED, *UNBOUNDED)}
+    assert set(PRIMITIVES) - tested == set()

@@ -38,7 +38,7 @@ def _work(dim: int) -> ca.Function:
 def _mode(dim: int) -> ca.Function:
     """(records of both stages, speed scale, h) -> whether the mode holds throughout, and the mode.
 
-    See `steppers.rattle`; 0 is open, 1 sticks, 2 slides.
+    See `steppers.guard`; 0 is open, 1 sticks, 2 slides.
     """
     a, b = structs.record(dim).symbol("a"), structs.record(dim).symbol("b")
     speed, h = ca.SX.sym("speed"), ca.SX.sym("h")

@@ -58,7 +58,7 @@ def rotation_of(dim: int, s: StructSymbol) -> ca.SX:
 
 
 def _prepare(dim: int, scheme: str, momentum: Struct) -> ca.Function:
-    """The parameters of the momentum rows [C07, eq. 4], see `model.body_rows.MomentumRows.prepare`."""
+    """The parameters of the momentum rows [C07, eq. 4], see `model.momentum_rows.MomentumRows.prepare`."""
     s, k, h = structs.state(dim).symbol("s"), structs.constants(dim).symbol("k"), ca.SX.sym("h")
     R = rotation_of(dim, s)
     impulse = h * SHARE[scheme] * k["load"]
@@ -106,7 +106,7 @@ def _advance(dim: int, rotations: RotationFunctions) -> ca.Function:
 
 
 def _drift(dim: int, rotations: RotationFunctions) -> ca.Function:
-    """The velocities that carry stage 1's momentum to its end, see `model.body_rows.drifted`."""
+    """The velocities that carry stage 1's momentum to its end, see `model.momentum_rows.stage_velocities`."""
     s, k, h = structs.state(dim).symbol("s"), structs.constants(dim).symbol("k"), ca.SX.sym("h")
     w = s["w"] if dim == 2 else _drifted(rotation_of(dim, s), k, s["w"], h, rotations)
     out = structs.state(dim).join(x=s["x"], q=s["q"], v=s["v"], w=w)

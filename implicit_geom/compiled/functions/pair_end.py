@@ -170,7 +170,7 @@ class PairEnd(PairStart):
         return reason
 
     def _jumped(self, r2: ca.SX, info: StructSymbol, nu: list[ca.SX], c: StructSymbol, h: ca.SX) -> ca.SX:
-        """Whether a contact may have slapped on another part of its body, see `steppers.velocity_stage`."""
+        """Whether a contact may have slapped on another part of its body, see `steppers.closed_contacts`."""
         dim = self.dim
         back = -h * nu[1][dim:]
         turn = rotation.exp_symbolic(back) if dim == 3 else rotation.planar_symbolic(back)

@@ -7,7 +7,7 @@ from implicit_geom.compiled.functions.body import energies
 from implicit_geom.compiled.loops.assembly import gather, groups
 from implicit_geom.compiled.loops.substep import StaticSizes, Substep
 from implicit_geom.compiled.tables import GroupSlot, MarchSlot, ScalarSlot, SystemSlot
-from implicit_geom.equations.thresholds import ENERGY_ROUNDING, MAX_TURN, SLOW_TURN
+from implicit_geom.equations.thresholds import ENERGY_ROUNDING, MAX_TURN, SLOW_SHARE, SLOW_TURN
 from implicit_geom.machine.code_values import Array, Integer
 from implicit_geom.machine.code_writer import CodeWriter, ModuleWriter
 from implicit_geom.model.reasons import ExitReason
@@ -180,5 +180,5 @@ class RattleSubstep(Substep):
         numbers[ScalarSlot.ABOVE] = sums["above_end"].get()
         with c.when(number.equals(0)):
             numbers[ScalarSlot.ROUNDING] = rounding
-            numbers[ScalarSlot.SHARE] = (turn.get() < SLOW_TURN).select(0.1, 1.0)
+            numbers[ScalarSlot.SHARE] = (turn.get() < SLOW_TURN).select(SLOW_SHARE, 1.0)
             numbers[ScalarSlot.ABOVE_START] = sums["above_start"].get()

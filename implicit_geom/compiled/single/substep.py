@@ -9,7 +9,7 @@ from implicit_geom.compiled.loops.extrapolation import RATES, USELESS
 from implicit_geom.compiled.single.solve import FIRST, SECOND, SingleSolves
 from implicit_geom.compiled.single.stage_2 import SUMMARY
 from implicit_geom.compiled.tables import MarchSlot, ScalarSlot, SingleSlot
-from implicit_geom.equations.thresholds import ENERGY_ROUNDING, MAX_TURN, SLOW_TURN
+from implicit_geom.equations.thresholds import ENERGY_ROUNDING, MAX_TURN, SLOW_SHARE, SLOW_TURN
 from implicit_geom.machine.code_values import Array, Integer, Number
 from implicit_geom.machine.code_writer import CodeWriter
 from implicit_geom.model.reasons import ExitReason
@@ -151,7 +151,7 @@ class SingleSubstep(SingleSolves):
         with c.when(number.equals(0)):
             mode[0] = s["mode"]
             numbers[ScalarSlot.ROUNDING] = s["rounding"] * ENERGY_ROUNDING + s["rest"] * share * share
-            numbers[ScalarSlot.SHARE] = (s["turn"] < SLOW_TURN).select(0.1, 1.0)
+            numbers[ScalarSlot.SHARE] = (s["turn"] < SLOW_TURN).select(SLOW_SHARE, 1.0)
             numbers[ScalarSlot.ABOVE_START] = s["above_start"]
         numbers[ScalarSlot.STEADY] = mode[0].differs(s["mode"]).select(0.0, s["holds"])
         numbers[ScalarSlot.GAIN] = s["gain"] - numbers[ScalarSlot.WEIGHT] * numbers[ScalarSlot.OVERLAP]

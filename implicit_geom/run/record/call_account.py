@@ -19,7 +19,7 @@ class Call:
     first       number of its first step, from 1
     steps       solved
     statuses    how many of its steps ended in which way
-    guards      how many were taken in which way by the guard, see `steppers.solve.Attempt`
+    guards      how many were taken in which way by the guard, see `model.records.Attempt`
     fourth      how many are of order four of their own accord
     compiled    steps that were taken in machine code; None where that is not known
     outside     by reason: how many steps were taken outside it, and the time they took, s
