@@ -69,7 +69,7 @@ class PositionNCP(StepNCP):
         return np.maximum(self.bodies.pulled[g.first], self.bodies.pulled[g.second])
 
     def release_reversed_slip(self, z: np.ndarray) -> bool:
-        """Contacts that slip against the slip of the start oppose the mean slip from now on; whether any do."""
+        """Contacts that slip against the slip of the start oppose the mean slip from now on; whether any."""
         found = False
         for (g, _, members), inputs in zip(self.members(), self.gather, strict=True):
             lag = g.get("lag")[:, 0] > 0
