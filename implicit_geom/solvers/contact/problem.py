@@ -1,0 +1,222 @@
+"""`ContactProblem`: impulses and velocities of bodies that touch at given points with friction.
+
+    M (v - v_free) = H p + G l,     u = H^T v + w,     G^T v + b = 0
+    0 <= p_n _|_ u_n >= 0           Signorini, on velocities
+    p_f maximises -u_f . p_f within (p_t/e_t)^2 + (p_o/e_o)^2 + ... <= (mu p_n)^2
+
+The rows of a contact come together, the normal first: 2 in the plane (n, t), 3 in space (n, t, o), 4 with
+torsion (n, t, o, r), 5 with rolling friction (n, t, o and two moments, which have a disc of their own,
+|(p_x, p_y)| <= mu_r p_n). In Delassus form u = W p + q with W = H^T M^-1 H and q = H^T v_free + w.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.csgraph import connected_components
+
+from implicit_geom.interface.errors import SceneError
+from implicit_geom.process.lazy import cached_property
+
+
+class ContactProblem:
+    """A frictional contact problem; arrays are copied and checked.
+
+    M        (n, n) mass matrix, symmetric positive definite, sparse or dense; kg, kg m^2
+    H        (n, d n_c) directions of the contact impulses, sparse or dense
+    v_free   (n,) velocities without any impulse, m/s and rad/s
+    w        (d n_c,) added to the contact velocities: gap over step, restitution; zero if left out; m/s
+    mu       (n_c,) coefficients of friction, or one number
+    e        (n_c, d - 1), (d - 1,) or one number: the friction ellipsoid's axes over mu; 1 if left out
+    mu_r     (n_c,) rolling friction, m: for d = 5 only
+    G, b     (n, m), (m,) bilateral rows G^T v + b = 0
+    """
+
+    def __init__(
+        self,
+        *,
+        M: Any,
+        H: Any,
+        v_free: Any,
+        mu: Any,
+        w: Any = None,
+        e: Any = 1.0,
+        mu_r: Any = None,
+        G: Any = None,
+        b: Any = None,
+        dim: int | None = None,
+    ) -> None:
+        self.M = _matrix("M", M)
+        n = self.M.shape[0]
+        if self.M.shape != (n, n):
+            raise SceneError(f"M has the shape {self.M.shape}; a mass matrix is square")
+        self.H = _matrix("H", H)
+        if self.H.shape[0] != n:
+            raise SceneError(f"H has {self.H.shape[0]} rows; it needs one for each of the {n} rows of M")
+        rows = self.H.shape[1]
+        contacts = np.asarray(mu, float).size if np.ndim(mu) else None
+        if dim is None:
+            dim = 3 if contacts is None else (rows // contacts if contacts else 3)
+        if dim not in (2, 3, 4, 5) or rows % dim:
+            raise SceneError(
+                f"H has {rows} columns for {contacts} contacts; each has 2, 3, 4 or 5, the normal first"
+            )
+        self.dim = dim
+        self.contacts = rows // dim
+        self.v_free = _vector("v_free", v_free, n)
+        self.w = _vector("w", np.zeros(rows) if w is None else w, rows)
+        self.mu = _not_negative("mu", mu, self.contacts)
+        if (mu_r is not None) != (dim == 5):
+            raise SceneError("mu_r belongs to contacts of five rows, and to them alone")
+        self.mu_r = None if mu_r is None else _not_negative("mu_r", mu_r, self.contacts)
+        self.e = _ellipsoids(e, self.contacts, dim)
+        self.G = sp.csc_matrix((n, 0)) if G is None else _matrix("G", G)
+        if self.G.shape[0] != n:
+            raise SceneError(f"G has {self.G.shape[0]} rows; it needs one for each of the {n} rows of M")
+        self.b = _vector("b", np.zeros(self.G.shape[1]) if b is None else b, self.G.shape[1])
+
+    def __repr__(self) -> str:
+        bilateral = f", {self.G.shape[1]} bilateral rows" if self.G.shape[1] else ""
+        contacts = f"{self.contacts} contacts of {self.dim} rows"
+        return f"<ContactProblem: {contacts}, {self.n} velocities{bilateral}>"
+
+    @property
+    def n(self) -> int:
+        """Number of velocities."""
+        return int(self.M.shape[0])
+
+    @cached_property
+    def scaling(self) -> np.ndarray:
+        """(d n_c,) factors that make the ellipsoid a ball: p = scaling * s, and scaling * u belongs to s."""
+        out = np.ones((self.contacts, self.dim))
+        out[:, 1:] = self.e
+        return out.ravel()
+
+    @cached_property
+    def H_ball(self) -> sp.csc_matrix:
+        """H for the scaled impulses s."""
+        return sp.csc_matrix(self.H @ sp.diags(self.scaling))
+
+    @cached_property
+    def w_ball(self) -> np.ndarray:
+        """w for the scaled contact velocities."""
+        return self.w * self.scaling
+
+    @cached_property
+    def coefficients(self) -> list[tuple[slice, np.ndarray]]:
+        """The friction discs of a contact: which of its rows, and the radius over p_n, (n_c,)."""
+        if self.mu_r is not None:
+            return [(slice(1, 3), self.mu), (slice(3, 5), self.mu_r)]
+        return [(slice(1, self.dim), self.mu)]
+
+    @cached_property
+    def bodies(self) -> tuple[int, np.ndarray]:
+        """How many blocks M has, and the block of each of its rows."""
+        count, label = connected_components(self.M, directed=False)
+        return int(count), label
+
+    @cached_property
+    def M_inverse(self) -> sp.csc_matrix:
+        """M^-1, sparse, block by block."""
+        count, label = self.bodies
+        order = np.argsort(label, kind="stable")
+        bounds = np.searchsorted(label[order], np.arange(count + 1)).tolist()
+        permuted = self.M[order][:, order]
+        blocks = [np.linalg.inv(permuted[a:z, a:z].toarray()) for a, z in itertools.pairwise(bounds)]
+        back = np.argsort(order)
+        return sp.csc_matrix(sp.block_diag(blocks, format="csc")[back][:, back])
+
+    @cached_property
+    def MH(self) -> sp.csc_matrix:
+        """M^-1 H of the scaled problem; what the bilateral rows take away from it is in `joints`."""
+        return sp.csc_matrix(self.M_inverse @ self.H_ball)
+
+    @cached_property
+    def joints(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """M^-1 G and (G^T M^-1 G)^+, where there are bilateral rows, redundant ones among them."""
+        if not self.G.shape[1]:
+            return None
+        MG = (self.M_inverse @ self.G).toarray()
+        return MG, np.linalg.pinv(self.G.T @ MG, rcond=1e-12, hermitian=True)
+
+    @cached_property
+    def W(self) -> sp.csc_matrix:
+        """(d n_c, d n_c) the Delassus matrix H^T M^-1 H of the scaled problem, bilateral rows eliminated."""
+        W = sp.csc_matrix(self.H_ball.T @ self.MH)
+        if self.joints is None:
+            return W
+        MG, inverse = self.joints
+        HMG = self.H_ball.T @ MG
+        return sp.csc_matrix(W - HMG @ inverse @ HMG.T)
+
+    @cached_property
+    def q(self) -> np.ndarray:
+        """(d n_c,) scaled contact velocities without contact impulses."""
+        return np.asarray(self.H_ball.T @ self.velocity(np.zeros(self.H.shape[1])) + self.w_ball)
+
+    @cached_property
+    def W_blocks(self) -> np.ndarray:
+        """(n_c, d, d) each contact's own block of the Delassus matrix."""
+        d = self.dim
+        blocks = sp.bsr_matrix(self.W, blocksize=(d, d)) if self.contacts else None
+        out = np.zeros((self.contacts, d, d))
+        if blocks is not None:
+            rows = np.repeat(np.arange(self.contacts), np.diff(blocks.indptr))
+            own = rows == blocks.indices
+            out[rows[own]] = blocks.data[own]
+        return out
+
+    @cached_property
+    def effective_mass(self) -> np.ndarray:
+        """(n_c,) 1 / W_nn of each contact, kg: turns impulses into velocities in residuals."""
+        return 1 / np.maximum(self.W_blocks[:, 0, 0], 1e-300)
+
+    def velocity(self, s: np.ndarray) -> np.ndarray:
+        """v for scaled impulses s, bilateral rows kept."""
+        v = np.asarray(self.v_free + self.MH @ s)
+        if self.joints is None:
+            return v
+        MG, inverse = self.joints
+        return np.asarray(v - MG @ (inverse @ (self.G.T @ v + self.b)))
+
+    def contact_velocity(self, v: np.ndarray) -> np.ndarray:
+        """u = H^T v + w, as the user's rows are."""
+        return np.asarray(self.H.T @ v + self.w)
+
+
+def _matrix(name: str, value: Any) -> sp.csc_matrix:
+    found = (
+        sp.csc_matrix(value, dtype=float) if not sp.issparse(value) else sp.csc_matrix(value.astype(float))
+    )
+    if not np.all(np.isfinite(found.data)):
+        raise SceneError(f"{name} holds a number that is not finite")
+    return found
+
+
+def _vector(name: str, value: Any, size: int) -> np.ndarray:
+    found = np.array(value, float)
+    if found.shape != (size,):
+        raise SceneError(f"{name} has the shape {found.shape}; it must be ({size},)")
+    if not np.all(np.isfinite(found)):
+        raise SceneError(f"{name} holds a number that is not finite")
+    return found
+
+
+def _not_negative(name: str, value: Any, size: int) -> np.ndarray:
+    found = np.broadcast_to(np.asarray(value, float), (size,)).copy()
+    if not np.all(np.isfinite(found) & (found >= 0)):
+        raise SceneError(f"{name} must be zero or positive, and finite")
+    return found
+
+
+def _ellipsoids(e: Any, contacts: int, dim: int) -> np.ndarray:
+    try:
+        axes = np.broadcast_to(np.asarray(e, float), (contacts, dim - 1)).copy()
+    except ValueError:
+        raise SceneError(f"e must be one number, {dim - 1} numbers, or {dim - 1} for each contact") from None
+    if not np.all(np.isfinite(axes) & (axes >= 0)):
+        raise SceneError("e must be zero or positive, and finite")
+    return axes

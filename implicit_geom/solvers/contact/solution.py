@@ -1,0 +1,81 @@
+"""`ContactSolution`: velocities and impulses that certify themselves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from implicit_geom.process.lazy import cached_property
+from implicit_geom.solvers.contact.law import residuals
+from implicit_geom.solvers.contact.problem import ContactProblem
+
+
+@dataclass
+class ContactSolution:
+    """What a solver found; whether it is a solution is computed from the problem, not claimed.
+
+    velocity         (n,) v, m/s and rad/s
+    impulse          (d n_c,) p, the normal first in each contact's rows, N s
+    multiplier       (m,) of the bilateral rows
+    solver           its name
+    tolerance        m/s, that was asked for
+    iterations       of the solver's own kind
+    factorisations   of matrices of the size of the problem
+    wall_time        s
+    history          the error by iteration, where the solver keeps it
+    info             what the solver tells of itself
+    """
+
+    problem: ContactProblem
+    velocity: np.ndarray
+    impulse: np.ndarray
+    multiplier: np.ndarray
+    solver: str = ""
+    tolerance: float = 1e-8
+    iterations: int = 0
+    factorisations: int = 0
+    wall_time: float = 0.0
+    history: list[float] = field(default_factory=list)
+    info: dict[str, Any] = field(default_factory=dict)
+
+    @cached_property
+    def contact_velocity(self) -> np.ndarray:
+        """(d n_c,) u = H^T v + w, m/s."""
+        return self.problem.contact_velocity(self.velocity)
+
+    @cached_property
+    def residuals(self) -> dict[str, float]:
+        """What is left of each law by name, m/s; see `law.residuals`."""
+        return residuals(self.problem, self.velocity, self.impulse, self.multiplier)
+
+    @property
+    def error(self) -> float:
+        """The largest residual, m/s; inf where a number is not finite."""
+        worst = max(self.residuals.values(), default=0.0)
+        return worst if np.isfinite(worst) else np.inf
+
+    @property
+    def converged(self) -> bool:
+        """Whether every residual is within the tolerance."""
+        return self.error <= self.tolerance
+
+    def __repr__(self) -> str:
+        state = "converged" if self.converged else "NOT converged"
+        return (
+            f"<ContactSolution by {self.solver or '?'}: {state}, error {self.error:.2g} m/s, "
+            f"{self.iterations} iterations, {self.factorisations} factorisations>"
+        )
+
+
+def solution_of(problem: ContactProblem, s: np.ndarray, **what: Any) -> ContactSolution:
+    """The solution with the scaled impulses s: the rest follows from the momentum balance."""
+    p = problem.scaling * s
+    v = problem.velocity(s)
+    if problem.G.shape[1]:
+        f = problem.M @ (v - problem.v_free) - problem.H @ p
+        multiplier = np.linalg.lstsq(problem.G.toarray(), f, rcond=None)[0]
+    else:
+        multiplier = np.zeros(0)
+    return ContactSolution(problem, v, p, multiplier, **what)

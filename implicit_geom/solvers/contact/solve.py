@@ -1,0 +1,63 @@
+"""`solve_contact`: a contact problem solved by one of many solvers, by name."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from implicit_geom.interface.choices import choice
+from implicit_geom.interface.errors import SceneError
+from implicit_geom.solvers.contact.problem import ContactProblem
+from implicit_geom.solvers.contact.solution import ContactSolution
+
+Solver = Callable[..., ContactSolution]  # (problem, tolerance=, start=scaled impulses or None, **options)
+SOLVERS: dict[str, Solver] = {}
+
+
+def solver(name: str) -> Callable[[Solver], Solver]:
+    """A decorator that enters a solver by its name."""
+
+    def enter(function: Solver) -> Solver:
+        SOLVERS[name] = function
+        return function
+
+    return enter
+
+
+def solve_contact(
+    problem: ContactProblem,
+    solver: str = "default",
+    *,
+    tolerance: float = 1e-8,
+    start: Any = None,
+    **options: Any,
+) -> ContactSolution:
+    """Solve a contact problem.
+
+    solver      a name of `solve_contact.solvers`
+    tolerance   of every residual, m/s
+    start       impulses (d n_c,) to start from, N s; or an earlier solution
+    options     of the solver
+
+    A solution says whether it is one: `converged`, `residuals`.
+    """
+    choice("solver", solver, tuple(SOLVERS))
+    if not isinstance(problem, ContactProblem):
+        raise SceneError(f"problem = {type(problem).__name__} must be a ContactProblem")
+    if isinstance(start, ContactSolution):
+        start = start.impulse
+    if start is not None:
+        start = np.asarray(start, float)
+        scaling = problem.scaling
+        start = np.where(scaling > 0, start / np.where(scaling > 0, scaling, 1.0), 0.0)
+    begun = time.perf_counter()
+    found = SOLVERS[solver](problem, tolerance=tolerance, start=start, **options)
+    found.wall_time = time.perf_counter() - begun
+    found.solver, found.tolerance = solver, tolerance
+    return found
+
+
+solve_contact.solvers = SOLVERS  # type: ignore[attr-defined]
