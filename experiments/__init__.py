@@ -28,6 +28,8 @@ REGISTRY = Registry(
         "euler-disc": "implicit_geom.experiments.euler_disc",
         "friction-pyramid": "implicit_geom.experiments.friction_pyramid",
         "landing": "implicit_geom.experiments.landing",
+        "mj14-sphere": "implicit_geom.experiments.mj14_sphere",
+        "mj14-sphere-45": "implicit_geom.experiments.mj14_sphere_45",
         "nt12-peg": "implicit_geom.experiments.nt12_peg",
         "nt12-ramp": "implicit_geom.experiments.nt12_ramp",
         "rattleback": "implicit_geom.experiments.rattleback",

@@ -1,17 +1,10 @@
 """MJ14, sphere on a plane: a friction pyramid turns the slip and makes it last, the ellipsoid does not.
 
-A sphere (1 m, 1 kg, mu = 0.2) slides at 2 m/s. The corners of a pyramid with k directions turned by
-alpha from the motion (|alpha| <= pi/k) leave a motion in closed form. With c = 7/2 mu g:
-
-    t <= t_1 = s_0 sin(pi/k - |alpha|) / (c sin(pi/k))      slip s = s_0 (1, 0) - c t (cos, sin)(alpha):
-                                                            the nearest corner holds all the friction
-    t <= t_2 = t_1 + s_0 |sin alpha| / (c sin cos (pi/k))   two corners share it, the slip keeps its direction
-                                                            pi/k - |alpha| from the true one
-    v = v_0 - 2/7 (s_0 - s)
-
-so that the path is shifted sideways for good although it ends along x. With alpha = pi/k the slip keeps its
-direction and lasts 1 / cos(pi/k) times as long: 0.41 s instead of 0.29 s for four directions at 45
-degrees, as MJ14 Fig. 3 shows (about 0.4 s).
+The classical stepper against `implicit-euler`, for many directions and turns; `mj14-sphere-45` is the same
+sphere under MJ14's own solvers. The motion has a closed form (`experiments/sphere_on_plane.py`): the path is
+shifted sideways for good although it ends along x. With a turn of pi/k the slip keeps its direction and lasts
+1 / cos(pi/k) times as long: 0.41 s instead of 0.29 s for four directions at 45 degrees, as MJ14 Fig. 3 shows
+(about 0.4 s).
 
 Deviation: Fig. 3 has a velocity across the motion at exactly 45 degrees. The problem of a step has one
 solution there, in which the two corners share the friction evenly: none is found, here or in closed form.
@@ -40,6 +33,7 @@ from implicit_geom.experiments.figures import (
     paper,
 )
 from implicit_geom.experiments.own_laws import law_checks, laws
+from implicit_geom.experiments.sphere_on_plane import GRAVITY, MU, SLIDE, SPEED, exact_slip, measures
 
 TITLE = "MJ14 example 2: the direction of slip under friction pyramids and under the ellipsoid"
 PARAMS: dict[str, Any] = {
@@ -57,10 +51,6 @@ QUICK: dict[str, Any] = {
     "frames": (0.0, 45.0, 77.0),
 }
 
-MU, SPEED, GRAVITY = 0.2, 2.0, 9.81
-DECAY = 3.5 * MU * GRAVITY  # m/s^2, of the slip of a sphere
-SLIDE = SPEED / DECAY  # s: 2 v / (7 mu g)
-SLOW = 0.05  # of the first slip: below it a direction means nothing
 NONE = 1e-9  # m, m/s, rad: the ellipsoid's runs keep their direction
 
 
@@ -96,35 +86,12 @@ def slip_of(r: Trajectory) -> np.ndarray:
     return np.stack([v[:, 0] - w[:, 1], v[:, 1] + w[:, 0]], axis=1)
 
 
-def exact_slip(time: np.ndarray, k: int, turn: float) -> np.ndarray:
-    """(T, 2) m/s: the slip under a pyramid, for 0 <= turn <= pi/k; k = 0 for the ellipsoid."""
-    if k == 0:
-        return np.stack([np.maximum(SPEED - DECAY * time, 0.0), 0 * time], axis=1)
-    half = np.pi / k
-    t_1 = SPEED * np.sin(half - turn) / (DECAY * np.sin(half))
-    corner = np.array([np.cos(turn), np.sin(turn)])
-    first = np.array([SPEED, 0.0]) - DECAY * np.minimum(time, t_1)[:, None] * corner
-    speed = np.linalg.norm(first, axis=1)
-    left = np.maximum(speed - DECAY * np.cos(half) * np.maximum(time - t_1, 0.0), 0.0)
-    return np.asarray(first * (left / np.maximum(speed, 1e-300))[:, None])
-
-
-def _measures(time: np.ndarray, slip: np.ndarray) -> tuple[float, float, float]:
-    """Largest angle between slip and motion (rad), end of sliding (s), sideways shift of the path (m)."""
-    speed = np.linalg.norm(slip, axis=1)
-    fast = speed > SLOW * SPEED
-    angle = float(np.max(np.abs(np.arctan2(slip[fast, 1], slip[fast, 0]))))
-    end = float(time[np.argmax(speed < 1e-9 * SPEED)]) if speed[-1] < 1e-9 * SPEED else np.nan
-    # v_y = 2/7 s_y, summed with the end-of-step velocity, as Euler's form moves a body
-    return angle, end, float(2 / 7 * np.sum(np.diff(time) * slip[1:, 1]))
-
-
 def _slides(runs: dict[tuple[str, int, float], Trajectory]) -> Table:
     rows = []
     for (kind, k, turn), r in runs.items():
-        angle, end, _ = _measures(r.time, slip_of(r))
+        angle, end, _ = measures(r.time, slip_of(r))
         fine = np.linspace(0, r.time[-1], 20001)
-        exact = _measures(fine, exact_slip(fine, 0 if kind != "pyramid" else k, turn))
+        exact = measures(fine, exact_slip(fine, 0 if kind != "pyramid" else k, turn))
         body = r["sphere"]
         across = float(np.max(np.abs(body.velocity[:, 1])))
         rows.append((kind, k, np.degrees(turn), angle, end, body.position[-1, 1], across, *exact))
@@ -195,7 +162,7 @@ def plot(tables: dict[str, Table]) -> dict[str, Any]:
         part = slides["turn"][rows] * k / 180
         fine = np.linspace(0.001, 1, 80)
         time = np.linspace(0, 0.6, 4001)
-        exact = [_measures(time, exact_slip(time, int(k), p * np.pi / k)) for p in fine]
+        exact = [measures(time, exact_slip(time, int(k), p * np.pi / k)) for p in fine]
         angle.plot(fine, np.degrees([e[0] for e in exact]), color=colour, linewidth=0.9)
         angle.plot(part, np.degrees(slides["angle"][rows]), "o", color=colour, label=f"$k$ = {k}")
         length.plot(fine, [e[1] / SLIDE for e in exact], color=colour, linewidth=0.9)

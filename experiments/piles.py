@@ -6,6 +6,8 @@ matter; inertia does: `pile` takes it as a multiple of m r^2, one half for a dis
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,7 +17,10 @@ from matplotlib.collections import EllipseCollection
 from implicit_geom import Scene, Stepper, Trajectory, shapes, simulate
 
 DIAMETER, STEP = 3.0, 0.05  # m, s: AH02's
-UNIFORM = 0.5
+UNIFORM, LIGHT = (
+    0.5,
+    0.05,
+)  # inertia over m r^2: of one material; fitted to AH02's Table 1 (see `ah02-table1`)
 PRESSED = 1e-9  # of the largest impulse in a step: contacts above it press
 Table = dict[str, np.ndarray]
 
@@ -44,6 +49,13 @@ def collapse(rows: int, mu: float, duration: float, stepper: str | Stepper) -> T
     return simulate(
         pile(rows, mu), duration=duration, step=STEP, stepper=stepper, on_failure="record", progress=False
     )
+
+
+def timed(work: Callable[[], Any]) -> tuple[Any, float]:
+    """What it gives, and the CPU time that it took, s."""
+    begun = time.process_time()
+    found = work()
+    return found, time.process_time() - begun
 
 
 def relaxed(model: str, **options: Any) -> Stepper:
