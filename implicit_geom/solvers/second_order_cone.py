@@ -79,3 +79,13 @@ class NesterovToddScaling:
         square = self.t[:, :, None] * self.t[:, None, :]
         out[:, 1:, 1:] = (mean - across)[:, None, None] * square + across[:, None, None] * np.eye(k)
         return out
+
+    def times(self, values: np.ndarray, x: np.ndarray) -> np.ndarray:
+        """`matrices(values)` times x by components: small eigenvalues beside large ones keep digits."""
+        inner = np.einsum("ni,ni->n", self.t, x[:, 1:])
+        along, back = values[:, 0] * (x[:, 0] + inner) / 2, values[:, 1] * (x[:, 0] - inner) / 2
+        out = np.empty_like(x)
+        out[:, 0] = along + back
+        across = x[:, 1:] - inner[:, None] * self.t
+        out[:, 1:] = (along - back)[:, None] * self.t + values[:, 2:] * across
+        return out

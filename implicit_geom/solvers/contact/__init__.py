@@ -4,8 +4,19 @@ problem      `ContactProblem`: M (v - v_free) = H p + G l,  u = H^T v + w,  G^T 
 law          projections, natural maps and residuals of the law, for all contacts at once
 solution     `ContactSolution`, which certifies itself
 solve        `solve_contact`: solvers by name
-mj14         the solvers `mlcp-fb-rlm`, `mlcp-fb-plm`, `mncp-rlm`, `mncp-plm` of Mylapilli and Jain; `path`
+blocks       a problem as dense blocks by body and contact
+systems/     velocity equations M + H D H^T, factorised body by body in machine code
+sweeps/      `nsgs`: Gauss-Seidel with exact local solves, in machine code
+pssn/        `pssn`, the default: proximal semi-smooth Newton
+admm         `admm`: alternating directions with De Saxce's shift
+cadoux_acary `cadoux-acary`: fixed point on the shift, interior points inside
+mj14/        `mlcp-fb-rlm`, `mlcp-fb-plm`, `mncp-rlm`, `mncp-plm` of Mylapilli and Jain; `path`
 """
 
-from implicit_geom.solvers.contact.mj14 import entries as _mj14  # noqa: F401
-from implicit_geom.solvers.contact.mj14 import path as _path  # noqa: F401
+# each enters its solvers by name
+import implicit_geom.solvers.contact.admm
+import implicit_geom.solvers.contact.cadoux_acary
+import implicit_geom.solvers.contact.mj14.entries
+import implicit_geom.solvers.contact.mj14.path
+import implicit_geom.solvers.contact.pssn.solver
+import implicit_geom.solvers.contact.sweeps.nsgs  # noqa: F401

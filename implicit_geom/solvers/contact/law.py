@@ -30,16 +30,25 @@ def alart_curnier(z: np.ndarray, discs: Discs) -> np.ndarray:
 
 def on_cone(z: np.ndarray, mu: np.ndarray) -> np.ndarray:
     """The rows (z_n, z_f) projected on the friction cones |z_f| <= mu z_n; one disc a contact."""
-    n, f = z[:, 0], z[:, 1:]
-    length = np.sqrt(np.einsum("ni,ni->n", f, f))
+    return on_cones(z, [(slice(1, z.shape[1]), mu)])
+
+
+def on_cones(z: np.ndarray, discs: Discs) -> np.ndarray:
+    """The rows of z projected on the cones of impulses that lie in all discs of their contacts.
+
+    The normal part x is the root of x - z_n - sum over discs of mu max(0, |z_f| - mu x), which is the least
+    of the same sums over some of the discs, each of them increasing: so x is the largest of their roots.
+    """
+    top = np.maximum(z[:, 0], 0.0)
+    lengths = [np.sqrt(np.einsum("ni,ni->n", z[:, rows], z[:, rows])) for rows, _ in discs]
+    for some in range(1, 1 << len(discs)):
+        chosen = [(mu, length) for i, ((_, mu), length) in enumerate(zip(discs, lengths)) if some >> i & 1]
+        above = z[:, 0] + sum(mu * length for mu, length in chosen)
+        top = np.maximum(top, above / (1 + sum(mu**2 for mu, _ in chosen)))
     out = z.copy()
-    outside = length > mu * n
-    polar = mu * length <= -n
-    new_n = (n + mu * length) / (1 + mu**2)
-    slid = outside & ~polar
-    out[slid, 0] = new_n[slid]
-    out[slid, 1:] = f[slid] * (mu * new_n / np.maximum(length, 1e-300))[slid, None]
-    out[outside & polar] = 0.0
+    out[:, 0] = top
+    for rows, mu in discs:
+        out[:, rows] = on_disc(z[:, rows], mu * top)
     return out
 
 
@@ -51,26 +60,21 @@ def residuals(
     signorini     |min(u_n, p_n / m)|, m = 1 / W_nn of the contact
     cone          how far p is outside its friction discs, and p_n below zero, over m
     dissipation   |s - P(s - m e u_f)| / m with s = p_f / e and P the projection on its disc mu p_n
-    momentum      M^-1 (M (v - v_free) - H p - G l) of a body, in the norm of its kinetic energy
-    bilateral     |G^T v + b|
+    momentum      sqrt(f^T M^-1 f / m) of a body, f = M (v - v_free) - H p - G l, m of its heaviest contact
+    bilateral     |g^T v + b| / sqrt(m g^T M^-1 g) of a row, m the least one of its bodies
+
+    All of them change with the units of mass, length and time as a speed does. Of rolling friction impulses
+    are moments: the disc is measured at the radius of gyration r, r^2 = W_nn / (half the trace of W_ff), with
+    m r^2 in place of m, over m r.
     """
-    d, m = problem.dim, problem.effective_mass
+    d = problem.dim
     u = problem.contact_velocity(v).reshape(-1, d)
     scaling = problem.scaling.reshape(-1, d)
     p = p.reshape(-1, d)
     s = np.where(scaling > 0, p / np.where(scaling > 0, scaling, 1.0), 0.0)
-    u_ball = u * scaling
-    p_n = p[:, 0]
-    signorini = np.abs(np.minimum(u[:, 0], p_n / m))
-    cone = np.maximum(-p_n, 0.0) / m
-    dissipation = np.zeros(problem.contacts)
-    for rows, mu in problem.coefficients:
-        radius = mu * np.maximum(p_n, 0.0)
-        own = s[:, rows]
-        cone = np.maximum(cone, (np.linalg.norm(own, axis=1) - radius) / m)
-        rest = own - on_disc(own - m[:, None] * u_ball[:, rows], radius)
-        dissipation = np.maximum(dissipation, np.linalg.norm(rest, axis=1) / m)
+    signorini, cone, dissipation = contact_residuals(problem, u * scaling, s)
     if np.any((scaling == 0) & (p != 0)):
+        m = problem.effective_mass
         cone = np.maximum(cone, np.max(np.where(scaling == 0, np.abs(p), 0.0), axis=1) / m)
     f = problem.M @ (v - problem.v_free) - problem.H @ p.ravel() - problem.G @ multiplier
     return {
@@ -78,17 +82,75 @@ def residuals(
         "cone": _largest(cone),
         "dissipation": _largest(dissipation),
         "momentum": momentum_norm(problem, f),
-        "bilateral": _largest(np.abs(problem.G.T @ v + problem.b)),
+        "bilateral": _largest(np.abs(problem.G.T @ v + problem.b) * _row_weights(problem)),
     }
 
 
+def contact_residuals(
+    problem: ContactProblem, u: np.ndarray, s: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Signorini's law, cones and maximum dissipation, each (n_c,), for scaled velocities u and impulses s."""
+    m, n = problem.effective_mass, s[:, 0]
+    signorini = np.abs(np.minimum(u[:, 0], n / m))
+    cone = np.maximum(-n, 0.0) / m
+    dissipation = np.zeros(problem.contacts)
+    for (rows, mu), r in zip(problem.coefficients, radii(problem)):
+        radius, scale = mu * np.maximum(n, 0.0), m * r
+        own = s[:, rows]
+        cone = np.maximum(cone, (np.sqrt(np.einsum("ni,ni->n", own, own)) - radius) / scale)
+        rest = own - on_disc(own - (scale * r)[:, None] * u[:, rows], radius)
+        dissipation = np.maximum(dissipation, np.sqrt(np.einsum("ni,ni->n", rest, rest)) / scale)
+    return signorini, cone, dissipation
+
+
+def contact_error(problem: ContactProblem, v: np.ndarray, s: np.ndarray) -> float:
+    """The largest residual of the contact laws at scaled impulses s and velocities v, m/s; inf for NaN."""
+    u = (problem.H_ball.T @ v + problem.w_ball).reshape(-1, problem.dim)
+    worst = float(np.max(contact_residuals(problem, u, s.reshape(u.shape)), initial=0.0))
+    return worst if np.isfinite(worst) else np.inf
+
+
+def radii(problem: ContactProblem) -> list[np.ndarray]:
+    """Of each friction disc the radius at which its speeds are measured: 1, of moments that of gyration."""
+    found = [np.ones(problem.contacts)]
+    if problem.mu_r is not None:
+        W = problem.W_blocks
+        half = 0.5 * (W[:, 3, 3] + W[:, 4, 4])
+        found.append(np.sqrt(W[:, 0, 0] / np.where(half > 0, half, W[:, 0, 0])))
+    return found
+
+
 def momentum_norm(problem: ContactProblem, f: np.ndarray) -> float:
-    """The largest sqrt(f^T M^-1 f / m) of a body (a block of M), m its largest diagonal entry."""
+    """The largest sqrt(f^T M^-1 f / m) of a body, m of its heaviest contact."""
     count, label = problem.bodies
     square = np.bincount(label, f * (problem.M_inverse @ f), count)
-    mass = np.zeros(count)
-    np.maximum.at(mass, label, problem.M.diagonal())
-    return _largest(np.sqrt(np.maximum(square, 0.0) / np.maximum(mass, 1e-300)))
+    return _largest(np.sqrt(np.maximum(square, 0.0) / body_masses(problem)))
+
+
+def body_masses(problem: ContactProblem) -> np.ndarray:
+    """(bodies,) the largest effective mass of a body's contacts, at most its own mass.
+
+    (A diagonal entry of M would do, were it known which of them are masses and which inertias.) A body
+    without contacts has the largest of all.
+    """
+    blocks = problem.blocks
+    mass = np.zeros(blocks.count + 1)
+    np.maximum.at(mass, blocks.ends, problem.effective_mass[:, None])
+    mass = mass[:-1]
+    return np.where(mass > 0, mass, np.max(mass, initial=0.0) or 1.0)
+
+
+def _row_weights(problem: ContactProblem) -> np.ndarray:
+    """1 / sqrt(m g^T M^-1 g) of each bilateral row."""
+    G = problem.G
+    if not G.shape[1]:
+        return np.zeros(0)
+    flexibility = np.asarray(G.multiply(problem.M_inverse @ G).sum(axis=0)).ravel()
+    mass = np.full(G.shape[1], np.inf)
+    entries = G.tocoo()
+    np.minimum.at(mass, entries.col, body_masses(problem)[problem.bodies[1][entries.row]])
+    weight = mass * flexibility
+    return np.where((weight > 0) & np.isfinite(weight), 1 / np.sqrt(np.maximum(weight, 1e-300)), 1.0)
 
 
 def _largest(values: np.ndarray) -> float:

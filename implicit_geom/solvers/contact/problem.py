@@ -11,15 +11,14 @@ torsion (n, t, o, r), 5 with rolling friction (n, t, o and two moments, which ha
 
 from __future__ import annotations
 
-import itertools
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.sparse.csgraph import connected_components
 
 from implicit_geom.interface.errors import SceneError
 from implicit_geom.process.lazy import cached_property
+from implicit_geom.solvers.contact.blocks import Blocks, body_labels
 
 
 class ContactProblem:
@@ -114,20 +113,21 @@ class ContactProblem:
 
     @cached_property
     def bodies(self) -> tuple[int, np.ndarray]:
-        """How many blocks M has, and the block of each of its rows."""
-        count, label = connected_components(self.M, directed=False)
-        return int(count), label
+        """How many bodies (blocks of M) there are, and the body of each row of M."""
+        label = body_labels(self.M, 3 if self.dim == 2 else 6)
+        return (int(label[-1]) + 1 if label.size else 0), label
+
+    @cached_property
+    def blocks(self) -> Blocks:
+        """The problem as dense blocks by body and contact."""
+        return Blocks(self.M, self.H, self.scaling, self.dim, self.bodies[1])
 
     @cached_property
     def M_inverse(self) -> sp.csc_matrix:
         """M^-1, sparse, block by block."""
-        count, label = self.bodies
-        order = np.argsort(label, kind="stable")
-        bounds = np.searchsorted(label[order], np.arange(count + 1)).tolist()
-        permuted = self.M[order][:, order]
-        blocks = [np.linalg.inv(permuted[a:z, a:z].toarray()) for a, z in itertools.pairwise(bounds)]
-        back = np.argsort(order)
-        return sp.csc_matrix(sp.block_diag(blocks, format="csc")[back][:, back])
+        inverse = sp.block_diag(list(self.blocks.inverse), format="csc") if self.n else sp.csc_matrix((0, 0))
+        place = self.blocks.place
+        return sp.csc_matrix(inverse[place][:, place])
 
     @cached_property
     def MH(self) -> sp.csc_matrix:
@@ -160,14 +160,11 @@ class ContactProblem:
     @cached_property
     def W_blocks(self) -> np.ndarray:
         """(n_c, d, d) each contact's own block of the Delassus matrix."""
-        d = self.dim
-        blocks = sp.bsr_matrix(self.W, blocksize=(d, d)) if self.contacts else None
-        out = np.zeros((self.contacts, d, d))
-        if blocks is not None:
-            rows = np.repeat(np.arange(self.contacts), np.diff(blocks.indptr))
-            own = rows == blocks.indices
-            out[rows[own]] = blocks.data[own]
-        return out
+        if self.joints is None:
+            return self.blocks.own
+        MG, inverse = self.joints
+        HMG = (self.H_ball.T @ MG).reshape(self.contacts, self.dim, -1)
+        return self.blocks.own - HMG @ inverse @ np.swapaxes(HMG, 1, 2)
 
     @cached_property
     def effective_mass(self) -> np.ndarray:
@@ -176,9 +173,9 @@ class ContactProblem:
 
     def velocity(self, s: np.ndarray) -> np.ndarray:
         """v for scaled impulses s, bilateral rows kept."""
-        v = np.asarray(self.v_free + self.MH @ s)
         if self.joints is None:
-            return v
+            return self.v_free + self.blocks.pushed(s)
+        v = np.asarray(self.v_free + self.MH @ s)
         MG, inverse = self.joints
         return np.asarray(v - MG @ (inverse @ (self.G.T @ v + self.b)))
 

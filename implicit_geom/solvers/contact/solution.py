@@ -48,12 +48,13 @@ class ContactSolution:
     @cached_property
     def residuals(self) -> dict[str, float]:
         """What is left of each law by name, m/s; see `law.residuals`."""
-        return residuals(self.problem, self.velocity, self.impulse, self.multiplier)
+        with np.errstate(all="ignore"):
+            return residuals(self.problem, self.velocity, self.impulse, self.multiplier)
 
     @property
     def error(self) -> float:
         """The largest residual, m/s; inf where a number is not finite."""
-        worst = max(self.residuals.values(), default=0.0)
+        worst = float(np.max(list(self.residuals.values())))  # NaN if one of them is, unlike max()
         return worst if np.isfinite(worst) else np.inf
 
     @property

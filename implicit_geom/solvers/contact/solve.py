@@ -54,7 +54,8 @@ def solve_contact(
         scaling = problem.scaling
         start = np.where(scaling > 0, start / np.where(scaling > 0, scaling, 1.0), 0.0)
     begun = time.perf_counter()
-    found = SOLVERS[solver](problem, tolerance=tolerance, start=start, **options)
+    with np.errstate(all="ignore"):  # impulses of problems without a solution grow beyond all bounds
+        found = SOLVERS[solver](problem, tolerance=tolerance, start=start, **options)
     found.wall_time = time.perf_counter() - begun
     found.solver, found.tolerance = solver, tolerance
     return found

@@ -1,0 +1,178 @@
+"""`pssn`: proximal points of the contact law, each found by a semi-smooth Newton method on velocities.
+
+    P = Proj(pb - rho u(v)),  M (v - v_free) = H P,  pb <- P,  rho = c (m + p_n / V)
+
+Large c needs few proximal points and hard Newton steps, small c the reverse: c grows while Newton's method is
+quick and shrinks where it fails. Gauss-Seidel sweeps give the first impulses, and new ones after a failure
+at small c (at large c they are slower than the proximal points, and gain nothing). Where the budget is spent,
+ADMM gives other impulses to start from, then many sweeps do, then the best that was seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from implicit_geom.process.lazy import cached_property
+from implicit_geom.solvers.contact.admm import BALANCE, begun
+from implicit_geom.solvers.contact.law import on_cones
+from implicit_geom.solvers.contact.problem import ContactProblem
+from implicit_geom.solvers.contact.pssn.newton import Newton, newton_of
+from implicit_geom.solvers.contact.solution import ContactSolution, solution_of
+from implicit_geom.solvers.contact.solve import solver
+from implicit_geom.solvers.contact.sweeps.sweep import Sweeps
+from implicit_geom.solvers.contact.systems.system import System, system_of
+
+FIRST = (10, 15, 25, 50, 100)  # sweeps before any factorisation, with a look at the error after each lot
+WORTH = 20  # factorisations that more sweeps may cost before them, in bodies so many that these are slow
+SLOWER = 5.0  # time of a multiplication in a sweep over one in a factorisation
+BUDGET = 600  # factorisations before a fallback
+QUICK, EASY = 2, 7  # Newton steps after which c grows by 4, by 2
+LARGEST = 1e9  # c
+SHRINK = 0.4  # of c after a failure
+HOLD, LONGEST = 4, 16  # proximal points without growth after a failure, one more each time
+SWEPT = 100.0  # c up to which sweeps follow a failure
+SWEEPS, MOST = 50.0, 2000.0  # how many, half as many more each time
+ADMM = 1000  # iterations of the fallback
+LAST = 1000  # sweeps of the last one
+PATIENCE = 5  # budgets of the last try
+ENOUGH = 0.99  # of the tolerance
+
+
+class Search:
+    """What a search and its fallbacks share; impulses in the axes of the sweeps.
+
+    best, error   the best impulses seen, and their largest residual
+    v             velocities by body of the impulses seen last
+    """
+
+    def __init__(self, problem: ContactProblem, s: np.ndarray, tolerance: float) -> None:
+        self.problem, self.tolerance = problem, tolerance
+        self.sweeps = Sweeps(problem)
+        self.best, self.error = self.sweeps.to_axes(s), np.inf
+        self.outer, self.history = 0, list[float]()
+
+    @cached_property
+    def system(self) -> System:
+        """Made when a factorisation is needed."""
+        return system_of(self.problem, self.sweeps.turn)
+
+    @cached_property
+    def speed(self) -> float:
+        """Root mean square of the contact velocities without impulses, m/s."""
+        q = self.problem.q.reshape(-1, self.problem.dim)[:, :3]
+        return max(float(np.sqrt(np.mean(q**2))), 1e-12)
+
+    @cached_property
+    def newton(self) -> Newton:
+        return newton_of(self.system)
+
+    def seen(self, s: np.ndarray) -> bool:
+        """Note impulses; whether they are a solution."""
+        error, self.v = self.sweeps.certify(s)
+        self.history.append(error)
+        if error < self.error:
+            self.best, self.error = s, error
+        return error <= ENOUGH * self.tolerance
+
+    def swept(self, s: np.ndarray, count: int) -> np.ndarray:
+        """Impulses after sweeps."""
+        return self.sweeps.run(s, self.sweeps.certify(s)[1], count)
+
+    def weights(self, s: np.ndarray) -> np.ndarray:
+        """(d n_c,) rho for c = 1: m + s_n / V, V the mean speed without impulses; of moments times r^2.
+
+        The load is there for contacts of light bodies that carry heavy ones: from m alone they would take as
+        many proximal points as the load is larger than m V.
+        """
+        problem, d = self.problem, self.problem.dim
+        out = np.empty((problem.contacts, d))
+        out[:] = (problem.effective_mass + s[::d] / self.speed)[:, None]
+        if d == 5:
+            out[:, 3:] *= self.sweeps.radius[:, 1:] ** 2
+        return out.ravel()
+
+    def proximal(self, pb: np.ndarray, c: float, budget: int) -> bool:
+        """Proximal points from pb, which was seen last, until they are a solution or the budget is spent."""
+        hold, block, sweeps = HOLD, 0, SWEEPS
+        while budget > 0:
+            self.outer += 1
+            found = self.newton(self.v, pb, c * self.weights(pb), self.tolerance, c)
+            budget -= max(found.steps, 1)  # (none is needed where impulses move nothing)
+            if found.solved:
+                pb = found.P
+                if self.seen(pb):
+                    return True
+                if block:
+                    block -= 1
+                elif found.steps <= EASY:
+                    c = min(c * (4 if found.steps <= QUICK else 2), LARGEST)
+                continue
+            if c < SWEPT:
+                pb = self.swept(pb, int(sweeps))
+                sweeps = min(1.5 * sweeps, MOST)
+                if self.seen(pb):
+                    return True
+            c, block, hold = SHRINK * c, hold, min(LONGEST, hold + 1)
+        return False
+
+    def starts(self, s: np.ndarray) -> Iterator[tuple[str, np.ndarray, float, int]]:
+        """Impulses by the name of what gave them, c of proximal points from there, and how many budgets.
+
+        Where there are none the impulses are only looked at.
+        """
+        for count in FIRST:
+            s = self.swept(s, count)
+            yield "first sweeps", s, 1.0, 0
+        worth = self.system.work / (SLOWER * self.sweeps.work)  # sweeps that take as long as a factorisation
+        more, count = WORTH * worth, 200
+        while more > count:
+            s = self.swept(s, count)
+            yield "first sweeps", s, 1.0, 0
+            more, count = more - count, min(2 * count, 2000)
+        yield "proximal", s, 1.0, 1
+        shape = self.problem.contacts, self.problem.dim
+        alternating = begun(self.problem, self.sweeps.from_axes(self.best).reshape(shape), self.system)
+        for _ in range(ADMM // BALANCE):
+            s = self.sweeps.to_axes(alternating.run(BALANCE))
+            yield "admm", s, 1.0, 0
+        yield "admm", s, 10.0, 1
+        s = on_cones(self.best.reshape(shape), self.problem.coefficients).ravel()
+        yield "sweeps", self.swept(s, LAST), 1.0, 1
+        yield "best", self.best, 10.0, PATIENCE
+
+
+@solver("default")
+@solver("pssn")
+def pssn(
+    problem: ContactProblem,
+    *,
+    tolerance: float,
+    start: np.ndarray | None = None,
+    budget: int = BUDGET,
+) -> ContactSolution:
+    """Proximal semi-smooth Newton with Gauss-Seidel; the best impulses seen are returned.
+
+    budget   factorisations before a fallback
+
+    `info["by"]` says what was tried last: `first sweeps`, after which nothing was factorised; `proximal`; the
+    fallbacks `admm`, `sweeps` and `best`, which is proximal points again from the best impulses seen.
+    """
+    s = np.zeros(problem.contacts * problem.dim) if start is None else start
+    if not problem.contacts:
+        return solution_of(problem, s)
+    search = Search(problem, s, tolerance)
+    by = "start"
+    if start is None or not search.seen(search.best):
+        for by, pb, c, budgets in search.starts(search.best):  # noqa: B007
+            if search.seen(pb) or search.proximal(pb, c, budgets * budget):
+                break
+    return solution_of(
+        problem,
+        search.sweeps.from_axes(search.best),
+        iterations=search.outer,
+        factorisations=search.system.factorisations if search.outer else 0,
+        history=search.history,
+        info={"by": by},
+    )
