@@ -12,7 +12,10 @@
 SI units, z up (y up in the plane), quaternions w, x, y, z.
 """
 
+from importlib import import_module as _import_module
 from pathlib import Path as _Path
+from typing import TYPE_CHECKING as _CHECKING
+from typing import Any as _Any
 
 # In a checkout the folders `shapes` and `experiments` lie beside this one, once installed within it.
 _beside = _Path(__file__).parent.parent
@@ -37,11 +40,27 @@ from implicit_geom.studies.comparison import Comparison, compare
 from implicit_geom.studies.sweeps import Sweep, sweep
 from implicit_geom.version import __version__
 
+if _CHECKING:
+    from implicit_geom.contact.velocity_problem import contact_problem
+    from implicit_geom.solvers.contact.problem import ContactProblem
+    from implicit_geom.solvers.contact.solution import ContactSolution
+    from implicit_geom.solvers.contact.solve import solve_contact
+
+# Contact problems are sparse matrices, which take as long to import as half of all else.
+_LATER = {
+    "ContactProblem": "implicit_geom.solvers.contact.problem",
+    "ContactSolution": "implicit_geom.solvers.contact.solution",
+    "contact_problem": "implicit_geom.contact.velocity_problem",
+    "solve_contact": "implicit_geom.solvers.contact.solve",
+}
+
 __all__ = [
     "Advice",
     "Attribution",
     "Batch",
     "Comparison",
+    "ContactProblem",
+    "ContactSolution",
     "Scene",
     "SceneError",
     "SceneNotice",
@@ -55,14 +74,23 @@ __all__ = [
     "advise",
     "attribution",
     "compare",
+    "contact_problem",
     "distance",
     "read_scene",
     "replay",
     "shapes",
     "simulate",
     "simulate_batch",
+    "solve_contact",
     "sweep",
 ]
+
+
+def __getattr__(name: str) -> _Any:
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = value = getattr(_import_module(_LATER[name]), name)
+    return value
 
 
 def __dir__() -> list[str]:

@@ -15,11 +15,11 @@ import numpy as np
 from implicit_geom.classical.contacts import ON_FIRST, ON_SECOND
 from implicit_geom.classical.surfaces import Surfaces
 from implicit_geom.classical.vertex_contacts import Vertices
+from implicit_geom.geometry.polytopes import ON_PLANE, rings
 from implicit_geom.interface.errors import SceneError
 from implicit_geom.model.model import State
 
 ALIGNED = 1 - 1e-8  # cosine of the angle to a face's normal that counts as the face's: 1.4e-4 rad
-ON_PLANE = 1e-9  # distance of a vertex from its face's plane, over the body's size
 CROSSING = 1_000_000  # features from here on are points where edges cross
 PRECISION = 1e-10  # of coal's closest points
 
@@ -126,17 +126,7 @@ def faces(surfaces: Surfaces, b: int) -> list[np.ndarray]:
 
 @lru_cache(maxsize=1024)
 def _faces(vertices: bytes, planes: bytes, count: int) -> list[np.ndarray]:
-    V, P = np.frombuffer(vertices).reshape(count, 3), np.frombuffer(planes).reshape(-1, 4)
-    slack = ON_PLANE * float(np.max(np.ptp(V, axis=0)))
-    out = []
-    for plane in P:
-        on = np.flatnonzero(np.abs(V @ plane[:3] - plane[3]) <= slack)
-        across = np.linalg.svd(plane[None, :3])[2][1:]
-        if np.linalg.det(np.vstack([across, plane[:3]])) < 0:
-            across = across[::-1]
-        flat = (V[on] - V[on].mean(axis=0)) @ across.T
-        out.append(on[np.argsort(np.arctan2(flat[:, 1], flat[:, 0]))])
-    return out
+    return rings(np.frombuffer(vertices).reshape(count, 3), np.frombuffer(planes).reshape(-1, 4))
 
 
 def _on_face(

@@ -11,15 +11,14 @@ from dataclasses import replace
 import numpy as np
 
 from implicit_geom.equations.constraints import is_halfspace
+from implicit_geom.geometry.polytopes import is_polytope, polytope
 from implicit_geom.interface.errors import SceneError
 from implicit_geom.model.model import Model
 from implicit_geom.scene.scene import Scene
-from implicit_geom.shapes.combine import Moved
 from implicit_geom.shapes.errors import ShapeError
-from implicit_geom.shapes.planar import Disc, Polygon, Rectangle
-from implicit_geom.shapes.polyhedra import Polyhedron
+from implicit_geom.shapes.planar import Disc
 from implicit_geom.shapes.shape import Shape
-from implicit_geom.shapes.spatial import Box, Sphere
+from implicit_geom.shapes.spatial import Sphere
 
 HALFSPACE, POLYTOPE, ROUND, OTHER = 0, 1, 2, 3
 
@@ -86,29 +85,3 @@ def _faceted(name: str, shape: Shape, facets: int) -> Shape:
         return shape.faceted(facets)
     except ShapeError as error:
         raise SceneError(f"stepper.facets = {facets} does not suit bodies.{name}.shape: {error}") from None
-
-
-def is_polytope(shape: Shape) -> bool:
-    """Whether the shape is a polygon or a polyhedron."""
-    if isinstance(shape, Moved):
-        return is_polytope(shape.shape)
-    return isinstance(shape, Polygon | Rectangle | Box | Polyhedron)
-
-
-def polytope(shape: Shape) -> tuple[np.ndarray, np.ndarray]:
-    """Vertices (V, dim) and planes (F, dim + 1), outward normals and offsets, in the shape's frame.
-
-    In the plane counter-clockwise, side i from vertex i to vertex i + 1.
-    """
-    if isinstance(shape, Moved):
-        vertices, planes = polytope(shape.shape)
-        n = planes[:, :-1] @ shape.R.T
-        return vertices @ shape.R.T + shape.position, np.column_stack([n, planes[:, -1] + n @ shape.position])
-    if isinstance(shape, Rectangle | Box):
-        shape = shape.faceted(8)
-    if isinstance(shape, Polyhedron):
-        return shape.vertices, shape.planes
-    corners = shape.vertices  # type: ignore[attr-defined]
-    edge = np.roll(corners, -1, axis=0) - corners
-    n = np.stack([edge[:, 1], -edge[:, 0]], axis=1) / np.linalg.norm(edge, axis=1)[:, None]
-    return corners, np.column_stack([n, np.sum(n * corners, axis=1)])

@@ -12,8 +12,8 @@ import numpy as np
 
 from implicit_geom.classical.contact_finder import ContactFinder, Vertices, no_contacts
 from implicit_geom.classical.contacts import ON_FIRST, ON_SECOND, Contacts
-from implicit_geom.classical.surfaces import polytope
 from implicit_geom.equations.constraints import is_halfspace
+from implicit_geom.geometry.polytopes import polytope
 from implicit_geom.interface.errors import SceneError
 from implicit_geom.model.model import Model, State
 

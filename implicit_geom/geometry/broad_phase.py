@@ -62,10 +62,20 @@ class BroadPhase:
         pulled = h * h * np.linalg.norm(loads[:, : m.dim], axis=1) / m.mass
         travel = MARGIN * (self._travel(state.v, state.w, h) + pulled) + 1e-3 * self.reach
         near = self._near(state, travel)
-        a, b = m.pairs.sides(near)
+        return self._within(state, near, self.expected(state, h, loads, near)).tolist()
+
+    def expected(self, state: State, h: float, loads: np.ndarray, pairs: np.ndarray) -> np.ndarray:
+        """(pairs,) How far the bodies of pairs may come towards each other in h, with a margin; m."""
+        m = self.model
+        a, b = m.pairs.sides(pairs)
+        pulled = h * h * np.linalg.norm(loads[:, : m.dim], axis=1) / m.mass
         slack = 1e-3 * np.minimum(self.reach[a], self.reach[b])
-        expected = MARGIN * (self.motion(state.v, state.w, h, near) + pulled[a] + pulled[b])
-        return self._within(state, near, expected + slack).tolist()
+        return np.asarray(MARGIN * (self.motion(state.v, state.w, h, pairs) + pulled[a] + pulled[b]) + slack)
+
+    def within(self, state: State, reach: float) -> list[int]:
+        """Pairs not proved to be farther apart than `reach`, m."""
+        near = self._near(state, np.full(len(state.x), reach))
+        return self._within(state, near, np.full(len(near), reach)).tolist()
 
     def likely(self, state: State, h: float, loads: np.ndarray, candidates: list[int]) -> list[int]:
         """Those of the candidates that would come close if nothing touched.

@@ -23,9 +23,9 @@ def made(module: Any) -> dict[str, Any]:
     """The public classes and functions of a module, each once, under its shortest name."""
     found: dict[int, str] = {}
     for name in sorted(module.__all__, key=str.islower):
-        if callable(vars(module)[name]) and not isinstance(vars(module)[name], type(int | str)):
-            found[id(vars(module)[name])] = name
-    return {f"{module.__name__}.{name}": vars(module)[name] for name in found.values()}
+        if callable(getattr(module, name)) and not isinstance(getattr(module, name), type(int | str)):
+            found[id(getattr(module, name))] = name
+    return {f"{module.__name__}.{name}": getattr(module, name) for name in found.values()}
 
 
 def returned(function: Any) -> type:

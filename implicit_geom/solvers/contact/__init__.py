@@ -11,11 +11,13 @@ pssn/        `pssn`, the default: proximal semi-smooth Newton
 admm         `admm`: alternating directions with De Saxce's shift
 cadoux_acary `cadoux-acary`: fixed point on the shift, interior points inside
 mj14/        `mlcp-fb-rlm`, `mlcp-fb-plm`, `mncp-rlm`, `mncp-plm` of Mylapilli and Jain; `path`
+fclib        files in the layout of FCLIB
 """
 
 # each enters its solvers by name
 import implicit_geom.solvers.contact.admm
 import implicit_geom.solvers.contact.cadoux_acary
+import implicit_geom.solvers.contact.fclib.files
 import implicit_geom.solvers.contact.mj14.entries
 import implicit_geom.solvers.contact.mj14.path
 import implicit_geom.solvers.contact.pssn.solver

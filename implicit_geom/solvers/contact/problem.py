@@ -11,6 +11,7 @@ torsion (n, t, o, r), 5 with rolling friction (n, t, o and two moments, which ha
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,11 @@ import scipy.sparse as sp
 from implicit_geom.interface.errors import SceneError
 from implicit_geom.process.lazy import cached_property
 from implicit_geom.solvers.contact.blocks import Blocks, body_labels
+from implicit_geom.solvers.contact.checked_input import ellipsoids, matrix, not_negative, vector
+
+# How problems and solutions are read and written: `fclib.files` enters its functions here, since it imports
+# this module and not the other way round.
+FILES: dict[str, Callable[..., Any]] = {}
 
 
 class ContactProblem:
@@ -32,7 +38,22 @@ class ContactProblem:
     e        (n_c, d - 1), (d - 1,) or one number: the friction ellipsoid's axes over mu; 1 if left out
     mu_r     (n_c,) rolling friction, m: for d = 5 only
     G, b     (n, m), (m,) bilateral rows G^T v + b = 0
+    dim      d, where the sizes of H and mu leave it open
+
+    A block of 2 kg that falls on the floor, under gravity for 0.01 s, and slides to the right:
+
+    >>> problem = ContactProblem(M=2 * np.eye(2), H=np.eye(2)[::-1], v_free=(1.0, -0.0981), mu=[0.5])
+    >>> problem
+    <ContactProblem: 1 contacts of 2 rows, 2 velocities>
+    >>> problem.W.toarray(), problem.q  # u = W p + q, the normal first
+    (array([[0.5, 0. ], [0. , 0.5]]), array([-0.0981,  1.    ]))
+    >>> problem.write("block.hdf5")
+    >>> ContactProblem.read("block.hdf5")
+    <ContactProblem: 1 contacts of 2 rows, 2 velocities>
     """
+
+    stored: dict[str, np.ndarray] | None = None  # the arrays of the file it was read from, by path
+    places: np.ndarray | None = None  # where its contacts are, of one made by `contact_problem`
 
     def __init__(
         self,
@@ -48,11 +69,11 @@ class ContactProblem:
         b: Any = None,
         dim: int | None = None,
     ) -> None:
-        self.M = _matrix("M", M)
+        self.M = matrix("M", M)
         n = self.M.shape[0]
         if self.M.shape != (n, n):
             raise SceneError(f"M has the shape {self.M.shape}; a mass matrix is square")
-        self.H = _matrix("H", H)
+        self.H = matrix("H", H)
         if self.H.shape[0] != n:
             raise SceneError(f"H has {self.H.shape[0]} rows; it needs one for each of the {n} rows of M")
         rows = self.H.shape[1]
@@ -65,22 +86,83 @@ class ContactProblem:
             )
         self.dim = dim
         self.contacts = rows // dim
-        self.v_free = _vector("v_free", v_free, n)
-        self.w = _vector("w", np.zeros(rows) if w is None else w, rows)
-        self.mu = _not_negative("mu", mu, self.contacts)
+        self.v_free = vector("v_free", v_free, n)
+        self.w = vector("w", np.zeros(rows) if w is None else w, rows)
+        self.mu = not_negative("mu", mu, self.contacts)
         if (mu_r is not None) != (dim == 5):
             raise SceneError("mu_r belongs to contacts of five rows, and to them alone")
-        self.mu_r = None if mu_r is None else _not_negative("mu_r", mu_r, self.contacts)
-        self.e = _ellipsoids(e, self.contacts, dim)
-        self.G = sp.csc_matrix((n, 0)) if G is None else _matrix("G", G)
+        self.mu_r = None if mu_r is None else not_negative("mu_r", mu_r, self.contacts)
+        self.e = ellipsoids(e, self.contacts, dim)
+        self.G = sp.csc_matrix((n, 0)) if G is None else matrix("G", G)
         if self.G.shape[0] != n:
             raise SceneError(f"G has {self.G.shape[0]} rows; it needs one for each of the {n} rows of M")
-        self.b = _vector("b", np.zeros(self.G.shape[1]) if b is None else b, self.G.shape[1])
+        self.b = vector("b", np.zeros(self.G.shape[1]) if b is None else b, self.G.shape[1])
 
     def __repr__(self) -> str:
         bilateral = f", {self.G.shape[1]} bilateral rows" if self.G.shape[1] else ""
         contacts = f"{self.contacts} contacts of {self.dim} rows"
         return f"<ContactProblem: {contacts}, {self.n} velocities{bilateral}>"
+
+    @classmethod
+    def read(cls, path: Any) -> ContactProblem:
+        """The problem of an HDF5 file in FCLIB's layout: global, rolling, or local.
+
+        path   of the file
+
+        Of a local problem, which has no masses, M is the identity and H a factor of W. SceneError, which
+        names the dataset, where something is missing, not finite, or not of the right size or sign.
+
+        >>> ContactProblem(M=np.eye(3), H=np.eye(3), v_free=(-1, 0, 0), mu=[0.3]).write("p.hdf5")
+        >>> ContactProblem.read("p.hdf5").v_free
+        array([-1.,  0.,  0.])
+        """
+        problem: ContactProblem = FILES["read"](path)
+        return problem
+
+    def write(
+        self,
+        path: Any,
+        *,
+        solution: Any = None,
+        guesses: Iterable[Any] = (),
+        title: str = "",
+        description: str = "",
+        force: bool = False,
+    ) -> None:
+        """Write an HDF5 file in FCLIB's layout, which Siconos and others read.
+
+        path                 ends in .hdf5 or .h5
+        solution             of this problem, to be kept beside it
+        guesses              solutions, or impulses (d n_c,), to start from
+        title, description   texts of the file
+        force                overwrite a file that is no contact problem
+
+        A problem that was read is written with the arrays it was read from. FCLIB has no friction ellipsoids
+        (e other than 1) and no torsion (d = 4): such a problem goes to a group of our own,
+        `implicit_geom_global`, which other programs do not read; `scaled` gives one that they do.
+
+        >>> problem = ContactProblem(M=np.eye(3), H=np.eye(3), v_free=(-1, 0, 0), mu=[0.3])
+        >>> problem.write("p.hdf5", title="a ball on a plane")
+        """
+        FILES["write"](
+            self,
+            path,
+            solution=solution,
+            guesses=guesses,
+            title=title,
+            description=description,
+            force=force,
+        )
+
+    def scaled(self) -> ContactProblem:
+        """The same problem with discs for ellipsoids: its impulses are p / e, its slip velocities e u.
+
+        >>> H, v_free = np.eye(3), (-1.0, 2.0, 0.0)
+        >>> ContactProblem(M=np.eye(3), H=H, v_free=v_free, mu=[0.3], e=(0.5, 2.0)).scaled().q
+        array([-1.,  1.,  0.])
+        """
+        more = {"mu_r": self.mu_r, "G": self.G, "b": self.b, "dim": self.dim}
+        return ContactProblem(M=self.M, H=self.H_ball, v_free=self.v_free, w=self.w_ball, mu=self.mu, **more)
 
     @property
     def n(self) -> int:
@@ -93,6 +175,11 @@ class ContactProblem:
         out = np.ones((self.contacts, self.dim))
         out[:, 1:] = self.e
         return out.ravel()
+
+    def ball_impulses(self, p: np.ndarray) -> np.ndarray:
+        """s of the impulses p = scaling * s; zero where an axis of the ellipsoid is."""
+        known = self.scaling > 0
+        return np.where(known, p / np.where(known, self.scaling, 1.0), 0.0)
 
     @cached_property
     def H_ball(self) -> sp.csc_matrix:
@@ -182,38 +269,3 @@ class ContactProblem:
     def contact_velocity(self, v: np.ndarray) -> np.ndarray:
         """u = H^T v + w, as the user's rows are."""
         return np.asarray(self.H.T @ v + self.w)
-
-
-def _matrix(name: str, value: Any) -> sp.csc_matrix:
-    found = (
-        sp.csc_matrix(value, dtype=float) if not sp.issparse(value) else sp.csc_matrix(value.astype(float))
-    )
-    if not np.all(np.isfinite(found.data)):
-        raise SceneError(f"{name} holds a number that is not finite")
-    return found
-
-
-def _vector(name: str, value: Any, size: int) -> np.ndarray:
-    found = np.array(value, float)
-    if found.shape != (size,):
-        raise SceneError(f"{name} has the shape {found.shape}; it must be ({size},)")
-    if not np.all(np.isfinite(found)):
-        raise SceneError(f"{name} holds a number that is not finite")
-    return found
-
-
-def _not_negative(name: str, value: Any, size: int) -> np.ndarray:
-    found = np.broadcast_to(np.asarray(value, float), (size,)).copy()
-    if not np.all(np.isfinite(found) & (found >= 0)):
-        raise SceneError(f"{name} must be zero or positive, and finite")
-    return found
-
-
-def _ellipsoids(e: Any, contacts: int, dim: int) -> np.ndarray:
-    try:
-        axes = np.broadcast_to(np.asarray(e, float), (contacts, dim - 1)).copy()
-    except ValueError:
-        raise SceneError(f"e must be one number, {dim - 1} numbers, or {dim - 1} for each contact") from None
-    if not np.all(np.isfinite(axes) & (axes >= 0)):
-        raise SceneError("e must be zero or positive, and finite")
-    return axes

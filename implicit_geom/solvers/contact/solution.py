@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from implicit_geom.interface.errors import SceneError
 from implicit_geom.process.lazy import cached_property
 from implicit_geom.solvers.contact.law import residuals
-from implicit_geom.solvers.contact.problem import ContactProblem
+from implicit_geom.solvers.contact.problem import FILES, ContactProblem
 
 
 @dataclass
@@ -26,6 +27,14 @@ class ContactSolution:
     wall_time        s
     history          the error by iteration, where the solver keeps it
     info             what the solver tells of itself
+
+    >>> problem = ContactProblem(M=np.eye(3), H=np.eye(3), v_free=(-1, 0, 0), mu=[0.3])
+    >>> guess = ContactSolution(problem, np.zeros(3), np.array([1.0, 0, 0]), np.zeros(0))
+    >>> guess.converged, guess.residuals["signorini"]
+    (True, 0.0)
+    >>> problem.write("p.hdf5", solution=guess)
+    >>> ContactSolution.read("p.hdf5").impulse
+    array([1., 0., 0.])
     """
 
     problem: ContactProblem
@@ -39,6 +48,27 @@ class ContactSolution:
     wall_time: float = 0.0
     history: list[float] = field(default_factory=list)
     info: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, path: Any) -> ContactSolution:
+        """The solution in a file of a contact problem; its `problem` is the file's.
+
+        path   of the file
+
+        SceneError where the file holds none.
+        """
+        found = FILES["solutions"](path)[1]
+        if found is None:
+            raise SceneError(f"{path}: /solution is missing: the file holds a problem without one")
+        return found
+
+    @classmethod
+    def read_guesses(cls, path: Any) -> list[ContactSolution]:
+        """The guesses in a file of a contact problem; each may be the `start` of `solve_contact`.
+
+        path   of the file
+        """
+        return FILES["solutions"](path)[2]
 
     @cached_property
     def contact_velocity(self) -> np.ndarray:

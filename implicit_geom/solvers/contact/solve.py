@@ -42,7 +42,12 @@ def solve_contact(
     start       impulses (d n_c,) to start from, N s; or an earlier solution
     options     of the solver
 
-    A solution says whether it is one: `converged`, `residuals`.
+    A solution says whether it is one: `converged`, `residuals`. SceneError for bad input.
+
+    >>> problem = ContactProblem(M=2 * np.eye(2), H=np.eye(2)[::-1], v_free=(1.0, -0.0981), mu=[0.5])
+    >>> s = solve_contact(problem)
+    >>> s.converged, s.velocity.round(6), s.impulse.round(6)
+    (True, array([0.95095, 0.     ]), array([ 0.1962, -0.0981]))
     """
     choice("solver", solver, tuple(SOLVERS))
     if not isinstance(problem, ContactProblem):
@@ -51,8 +56,9 @@ def solve_contact(
         start = start.impulse
     if start is not None:
         start = np.asarray(start, float)
-        scaling = problem.scaling
-        start = np.where(scaling > 0, start / np.where(scaling > 0, scaling, 1.0), 0.0)
+        if start.shape != (problem.H.shape[1],):
+            raise SceneError(f"start has the shape {start.shape}; it must be ({problem.H.shape[1]},)")
+        start = problem.ball_impulses(start)
     begun = time.perf_counter()
     with np.errstate(all="ignore"):  # impulses of problems without a solution grow beyond all bounds
         found = SOLVERS[solver](problem, tolerance=tolerance, start=start, **options)

@@ -15,12 +15,8 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from implicit_geom.solvers.contact.pssn.limits import HALVINGS, PATIENCE, REFINED, STEPS
 from implicit_geom.solvers.contact.systems.system import BlockSystem, System
-
-STEPS = 12
-HALVINGS = 6
-PATIENCE = 3  # steps without halving what is left
-REFINED = 100.0  # proximal weight c from which rounding calls for refinement
 
 
 class Inner(NamedTuple):

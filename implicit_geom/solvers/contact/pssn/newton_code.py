@@ -8,7 +8,7 @@ from llvmlite import ir
 
 from implicit_geom.machine.code_values import Array, Integer, Number
 from implicit_geom.machine.code_writer import CodeWriter, ModuleWriter
-from implicit_geom.solvers.contact.pssn.newton import HALVINGS, PATIENCE, REFINED, STEPS
+from implicit_geom.solvers.contact.pssn.limits import HALVINGS, PATIENCE, REFINED, STEPS
 from implicit_geom.solvers.contact.systems.law_code import emit_law
 from implicit_geom.solvers.contact.systems.lu_code import emit_lu
 
