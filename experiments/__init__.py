@@ -35,6 +35,7 @@ REGISTRY = Registry(
         "rattleback": "implicit_geom.experiments.rattleback",
         "shape-loss": "implicit_geom.experiments.shape_loss",
         "sliding-spinning-ball": "implicit_geom.experiments.sliding_spinning_ball",
+        "solver-profile": "implicit_geom.experiments.solver_profile",
         "spinning-egg": "implicit_geom.experiments.spinning_egg",
         "work-precision": "implicit_geom.experiments.work_precision",
     }

@@ -24,7 +24,9 @@ from implicit_geom.solvers.contact.solve import solver
 from implicit_geom.solvers.contact.sweeps.sweep import Sweeps
 from implicit_geom.solvers.contact.systems.system import System, system_of
 
-FIRST = (10, 15, 25, 50, 100)  # sweeps before any factorisation, with a look at the error after each lot
+LOOK = 10  # sweeps before the first look at the error; each look waits half as long again
+FIRST = 200  # sweeps before any factorisation, at least
+PREPARED = 4e5  # multiplications of sweeps that take as long as making the system does
 WORTH = 20  # factorisations that more sweeps may cost before them, in bodies so many that these are slow
 SLOWER = 5.0  # time of a multiplication in a sweep over one in a factorisation
 BUDGET = 600  # factorisations before a fallback
@@ -44,7 +46,7 @@ class Search:
     """What a search and its fallbacks share; impulses in the axes of the sweeps.
 
     best, error   the best impulses seen, and their largest residual
-    v             velocities by body of the impulses seen last
+    last, v       the impulses seen last, and their velocities by body
     """
 
     def __init__(self, problem: ContactProblem, s: np.ndarray, tolerance: float) -> None:
@@ -52,6 +54,7 @@ class Search:
         self.sweeps = Sweeps(problem)
         self.best, self.error = self.sweeps.to_axes(s), np.inf
         self.outer, self.history = 0, list[float]()
+        self.last: np.ndarray | None = None
 
     @cached_property
     def system(self) -> System:
@@ -71,6 +74,7 @@ class Search:
     def seen(self, s: np.ndarray) -> bool:
         """Note impulses; whether they are a solution."""
         error, self.v = self.sweeps.certify(s)
+        self.last = s
         self.history.append(error)
         if error < self.error:
             self.best, self.error = s, error
@@ -78,7 +82,8 @@ class Search:
 
     def swept(self, s: np.ndarray, count: int) -> np.ndarray:
         """Impulses after sweeps."""
-        return self.sweeps.run(s, self.sweeps.certify(s)[1], count)
+        v = self.v.copy() if s is self.last else self.sweeps.certify(s)[1]
+        return self.sweeps.run(s, v, count)
 
     def weights(self, s: np.ndarray) -> np.ndarray:
         """(d n_c,) rho for c = 1: m + s_n / V, V the mean speed without impulses; of moments times r^2.
@@ -122,9 +127,11 @@ class Search:
 
         Where there are none the impulses are only looked at.
         """
-        for count in FIRST:
+        more, count = max(FIRST, PREPARED / self.sweeps.work), LOOK
+        while more > 0:
             s = self.swept(s, count)
             yield "first sweeps", s, 1.0, 0
+            more, count = more - count, count + count // 2
         worth = self.system.work / (SLOWER * self.sweeps.work)  # sweeps that take as long as a factorisation
         more, count = WORTH * worth, 200
         while more > count:
