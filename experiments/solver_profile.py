@@ -35,6 +35,7 @@ PARAMS = {"every": 1, "tolerances": (1e-4, 1e-6, 1e-8), "most": 10_000, "solvers
 QUICK = {"every": 9, "most": 60, "solvers": ("pssn", "nsgs", "admm", "mncp-plm")}
 REPEATS, LONG = 3, 0.05  # calls that are timed again, and s from which none is
 TIE = 1.1  # over the quickest time
+RIGHT = 1e3  # end of the axis
 Table = dict[str, np.ndarray]
 
 
@@ -113,12 +114,12 @@ def plot(tables: dict[str, Table]) -> dict[str, Any]:
         times = np.where(solved, seconds, np.inf)[known]
         ratio = times / times.min(axis=1, keepdims=True)
         for k, name in enumerate(solvers):
-            own = np.sort(ratio[np.isfinite(ratio[:, k]), k])
-            share = np.arange(1, len(own) + 1) / max(len(ratio), 1)
+            own = np.append(np.sort(ratio[np.isfinite(ratio[:, k]), k]), RIGHT)
+            share = np.minimum(np.arange(1, len(own) + 1), len(own) - 1) / max(len(ratio), 1)
             axis.step(own, share, where="post", label=name, color=PALETTE[k % len(PALETTE)],
                       linestyle="-" if k < len(PALETTE) else "--")  # fmt: skip
         axis.set_xscale("log")
-        axis.set_xlim(1, 1e3)
+        axis.set_xlim(1, RIGHT)
         axis.set_ylim(0, 1.02)
         axis.set_xlabel("time over the quickest solver's")
         axis.set_title(f"{tolerance:g} m/s, {int(known.sum())} problems")
