@@ -37,6 +37,10 @@ REGISTRY = Registry(
         "sliding-spinning-ball": "implicit_geom.experiments.sliding_spinning_ball",
         "solver-profile": "implicit_geom.experiments.solver_profile",
         "spinning-egg": "implicit_geom.experiments.spinning_egg",
+        "t10-ablation": "implicit_geom.experiments.t10_ablation",
+        "t10-ball-drop": "implicit_geom.experiments.t10_ball_drop",
+        "t10-chattering": "implicit_geom.experiments.t10_chattering",
+        "t10-table1": "implicit_geom.experiments.t10_table1",
         "work-precision": "implicit_geom.experiments.work_precision",
     }
 )

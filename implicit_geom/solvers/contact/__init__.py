@@ -11,7 +11,8 @@ pssn/        `pssn`, the default: proximal semi-smooth Newton
 admm         `admm`: alternating directions with De Saxce's shift
 cadoux_acary `cadoux-acary`: fixed point on the shift, interior points inside
 mj14/        `mlcp-fb-rlm`, `mlcp-fb-plm`, `mncp-rlm`, `mncp-plm` of Mylapilli and Jain; `path`
-fclib        files in the layout of FCLIB
+t10/         `t10`: Todorov's implicit complementarity
+fclib/       files in the layout of FCLIB
 """
 
 # each enters its solvers by name
@@ -21,4 +22,5 @@ import implicit_geom.solvers.contact.fclib.files
 import implicit_geom.solvers.contact.mj14.entries
 import implicit_geom.solvers.contact.mj14.path
 import implicit_geom.solvers.contact.pssn.solver
-import implicit_geom.solvers.contact.sweeps.nsgs  # noqa: F401
+import implicit_geom.solvers.contact.sweeps.nsgs
+import implicit_geom.solvers.contact.t10.solver  # noqa: F401
