@@ -30,13 +30,21 @@ from implicit_geom.run.storage.solver_state import Memory, restore
 TITLE = "compiled steps against the steppers' own, step by step over the experiments"
 LARGE = "more than 160 unknowns: no step is compiled"
 CLASSICAL = "classical steppers alone: no step is compiled"
+CONTACT = "contact problems alone: no step of ours is taken"
 LEFT_OUT = {
     "ah02-136": LARGE,
     "ah02-21": LARGE,
     "ah02-pyramid": "a problem at rest: no step is taken",
     "ah02-table1": LARGE,
+    "mj14-sphere": CONTACT,
+    "mj14-sphere-45": CONTACT,
     "nt12-peg": CLASSICAL,
     "nt12-ramp": CLASSICAL,
+    "solver-profile": CONTACT,
+    "t10-ablation": CONTACT,
+    "t10-ball-drop": CONTACT,
+    "t10-chattering": CONTACT,
+    "t10-table1": CONTACT,
     "work-precision": "the runs of ellipsoid-rolling and rattleback again, with peers beside them",
 }
 STEADY = (

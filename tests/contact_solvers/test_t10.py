@@ -21,7 +21,7 @@ from implicit_geom.solvers.contact.t10.maps import BREAK, SLIP, STICK, System, b
 from implicit_geom.solvers.contact.t10.options import AS_PRINTED, T10Options
 from implicit_geom.solvers.contact.t10.recovery import solve
 from implicit_geom.solvers.contact.t10.search import crossings, cubic_minimum
-from implicit_geom.solvers.contact.t10.starts import from_impulses, scaled, sticking, unit_diagonal
+from implicit_geom.solvers.contact.t10.starts import from_impulses, scaled, sticking, swept, unit_diagonal
 
 
 def random_system(seed: int, n: int = 4, d: int = 3, mu: float = 0.6, b: float = 0.0) -> System:
@@ -210,6 +210,12 @@ def test_sticking_start_sticks_and_scaling_keeps_the_solutions() -> None:
     assert np.linalg.norm(own.r(from_impulses(own, out.f / c))) < 1e-9
 
 
+def test_projected_steps_come_close_to_the_solution() -> None:
+    system = random_system(7, n=3, mu=0.4, b=-0.2)
+    np.testing.assert_allclose(system.f(swept(system)), fixed_point(system), atol=1e-3)
+    assert np.linalg.norm(system.r(swept(system))) < 1e-3 < 1e-2 * np.linalg.norm(system.r(sticking(system)))
+
+
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("b", [0.0, -0.3])
 def test_velocities_agree_with_those_of_a_fixed_point(seed: int, b: float) -> None:
@@ -223,7 +229,7 @@ def test_velocities_agree_with_those_of_a_fixed_point(seed: int, b: float) -> No
 
 SWITCHES = {"edge_aware": False, "tangent_bases": False, "cone_projection": False, "mixed_jacobian": False,
             "damping": False, "dogleg": False, "scaled": False, "apex_sticks": False, "corrections": 0,
-            "start": "free", "recovery": ("scale", "restart", "proximal")}  # fmt: skip
+            "start": "free", "recovery": ("scale", "restart", "sweep", "proximal")}  # fmt: skip
 
 
 @pytest.mark.parametrize("switch", SWITCHES)

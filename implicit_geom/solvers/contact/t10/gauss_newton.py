@@ -120,9 +120,13 @@ def minimise(
     weight: np.ndarray,
     size: np.ndarray,
     limit: int,
+    patience: int | None = None,
     keep_path: bool = False,
 ) -> Outcome:
-    """From x (n, d) until |size r| <= tolerance; `weight` is D of D r = 0, `size` turns r into m/s."""
+    """From x (n, d) until |size r| <= tolerance; `weight` is D of D r = 0, `size` turns r into m/s.
+
+    `limit` iterations at most, and no more where |r| has not been halved by the last `patience` ones.
+    """
     out = Outcome(x)
     damping = Damping(options)
     while True:
@@ -133,7 +137,8 @@ def minimise(
         if out.history[-1] <= tolerance:
             out.status = SUCCESS
             return out
-        if out.iterations >= limit:
+        slow = patience and out.iterations >= patience and out.history[-1] > 0.5 * out.history[-1 - patience]
+        if slow or out.iterations >= limit:
             out.status = EXCEEDED
             return out
         if not _step(system, out, r, damping, options, weight):

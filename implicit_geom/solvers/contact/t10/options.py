@@ -8,8 +8,8 @@ from typing import Any
 from implicit_geom.interface.choices import choice
 from implicit_geom.interface.errors import SceneError
 
-RECOVERIES = ("restart", "scale", "proximal")
-STARTS = ("stick", "free", "zero")
+RECOVERIES = ("restart", "sweep", "scale", "proximal")
+STARTS = ("stick", "free", "zero", "swept")
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,7 @@ class T10Options:
     """How `t10` minimises |r(x)|^2 / 2.
 
     start               where no impulses are given: `stick`, x = v - A^+ (v - v0) with v = (b, 0, 0)
-                        [T10, III-F]; `free`, x = v0; `zero`, x = (b, 0, 0)
+                        [T10, III-F]; `free`, x = v0; `zero`, x = (b, 0, 0); `swept`, after projected steps
     mixed_jacobian      (26) on active edges; otherwise the Jacobian of one side
     edge_aware          (27): the search stops at edges; otherwise a cubic that backtracks
     tangent_bases       (28), (29): steps keep to active edges
@@ -27,16 +27,17 @@ class T10Options:
     dogleg              x : x_C : x_N is searched; otherwise x : x_N alone
     scaled              x is scaled by contact so that A has a unit diagonal, since it mixes N s and m/s
     corrections         at most so many chord steps x_N <- x_N - H^-1 J^T r(x_N) with the factors of H at hand
-    recovery            at local minima, one after the other: `restart` from another point, `scale`, D r = 0
-                        with D from the row sums of A [T10, V-A], `proximal` steps
+    recovery            at local minima, one after the other: `restart` from x = v0, `sweep`, from the start
+                        `swept`, `scale`, D r = 0 with D from the row sums of A [T10, V-A], `proximal` steps
     iterations          at most, of all attempts together
     first               at most, of an attempt that another may follow
+    patience            the same ends where |r| has not been halved by so many iterations
     accepted            share of the predicted decrease at which x_N is accepted
     lambda_start        over the mean diagonal of J^T J
     lambda_factor       lambda grows and falls by it
     lambda_least        a smaller lambda is zero, over the mean diagonal
 
-    Deviation: chord steps and proximal steps are not T10's; `AS_PRINTED` is without them.
+    Deviation: chord steps, sweeps and proximal steps are not T10's; `AS_PRINTED` is without them.
     """
 
     start: str = "stick"
@@ -49,9 +50,10 @@ class T10Options:
     dogleg: bool = True
     scaled: bool = True
     corrections: int = 10
-    recovery: tuple[str, ...] = ("restart", "proximal")
+    recovery: tuple[str, ...] = ("sweep", "proximal")
     iterations: int = 500
-    first: int = 15
+    first: int = 25
+    patience: int = 3
     accepted: float = 0.5
     lambda_start: float = 1e-6
     lambda_factor: float = 10.0

@@ -8,7 +8,9 @@ diagonal D) helps a part of such problems. The last resort here is a sequence of
 
 each solved by the same iteration, from the last x: a proximal-point method, at whose fixed point f = f_last.
 
-Deviation: the proximal steps are not T10's.
+Before, a start after many projected steps is tried, which need no factorisation.
+
+Deviation: projected and proximal steps are not T10's.
 """
 
 from __future__ import annotations
@@ -53,7 +55,8 @@ def solve(
         """Minimise from x; whether that is a solution."""
         out = minimise(
             own, x, tolerance, options, weight=D, size=size,
-            limit=min(limit, options.iterations - total.iterations), keep_path=keep_path,
+            limit=min(limit, options.iterations - total.iterations),
+            patience=options.patience if options.recovery else None, keep_path=keep_path,
         )  # fmt: skip
         _add(total, out)
         return out.status == SUCCESS
@@ -66,6 +69,8 @@ def solve(
         if way == "restart":
             other = "free" if options.start == "stick" or f is not None else "stick"
             attempts.append(lambda other=other: attempt(STARTS[other](own), plain, options.first))  # type: ignore[misc]
+        elif way == "sweep":
+            attempts.append(lambda: attempt(STARTS["swept"](own), plain, options.first))
         elif way == "scale":
             attempts.append(lambda: attempt(STARTS[options.start](own), row_sums(own), options.first))
         else:
@@ -114,5 +119,7 @@ def _add(total: Outcome, out: Outcome) -> None:
     total.steps += out.steps
     if not total.history or out.history[-1] < min(total.history):
         total.x, total.status = out.x, out.status
+    if total.history:  # entry k stays what k iterations have reached
+        total.history[-1] = min(total.history[-1], out.history[0])
     total.history += out.history[1:] if total.history else out.history
     total.path += out.path

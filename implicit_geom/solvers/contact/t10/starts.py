@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from implicit_geom.solvers.contact.t10.maps import TINY, System
+from implicit_geom.solvers.contact.t10.maps import TINY, System, impulse
 
+SWEEPS = 1000  # projected steps of the start `swept`
 RANK = 1e-10  # eigenvalues of A below this part of the largest are zero
 
 
@@ -31,7 +32,19 @@ def zero(system: System) -> np.ndarray:
     return x
 
 
-STARTS = {"stick": sticking, "free": free, "zero": zero}
+def swept(system: System) -> np.ndarray:
+    """x after SWEEPS projected steps f <- P(f - v / L) from zero, L the largest eigenvalue of A."""
+    f = np.zeros_like(system.v0)
+    L = max(float(np.linalg.eigvalsh(system.A)[-1]), TINY)
+    v = system.v0
+    for _ in range(SWEEPS):
+        # f(x) of x = v/L - f, b over L as well: the projection of f - v/L
+        f = impulse((v - L * f) / L, system.b / L, system.mu)
+        v = (system.A @ f.ravel()).reshape(f.shape) + system.v0
+    return v - f
+
+
+STARTS = {"stick": sticking, "free": free, "zero": zero, "swept": swept}
 
 
 def from_impulses(system: System, f: np.ndarray, v: np.ndarray | None = None) -> np.ndarray:
