@@ -6,11 +6,12 @@ iterations, and a local minimum ends it. T10 says of the edge-aware search that 
 number of problematic cases; of the projection, that chattering at conic edges went with it; of the steps that
 are no Newton steps, that they almost always end in x_C : x_N, half of them on edges.
 
-Found on 468 problems: without the edge-aware search the mean number of iterations grows by half, without the
-projection by a quarter, without bases and projection by 80 %, without the scaling it doubles; the median
-stays, except without the scaling. What is done at edges saves iterations on hard problems and solves few more
-of them: 12.6 % stay unsolved, 14.3 % without any of it. Another start or D solve a quarter of these, proximal
-steps all. 80 % of the steps that are no Newton steps end in x_C : x_N, and 24 % on edges, less than T10 says.
+Found on 468 problems: without the edge-aware search the mean number of iterations grows by 75 %, without the
+projection by 39 %, without bases and projection it doubles, without the scaling, too; the median stays,
+except without the scaling. What is done at edges saves iterations on hard problems and solves few more of
+them: 12 % stay unsolved, 16 % without any of it. T10's remedies, another start or D, solve about a fifth of
+these, projected steps four fifths, proximal steps all. 82 % of the steps that are no Newton steps end in
+x_C : x_N, and 27 % on edges, where T10 has almost all and half. Without the dogleg the mean is smaller.
 """
 
 from __future__ import annotations
@@ -50,9 +51,9 @@ WAYS: dict[str, T10Options] = {
     "not scaled": AS_PRINTED,
     "start at v0": replace(T10, start="free"),
     "chord steps": replace(T10, corrections=10),
-    "restart": replace(T10, recovery=("restart",), first=50),
-    "sweep": replace(T10, recovery=("sweep",), first=50),
-    "scale": replace(T10, recovery=("scale",), first=50),
+    "restart": replace(T10, recovery=("restart",), first=50, patience=0),
+    "sweep": replace(T10, recovery=("sweep",), first=50, patience=0),
+    "scale": replace(T10, recovery=("scale",), first=50, patience=0),
     "proximal": replace(T10, recovery=("proximal",), iterations=500, first=15),
     "defaults": T10Options(),
 }

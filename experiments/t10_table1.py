@@ -2,8 +2,9 @@
 
 Ten runs of 200 steps of 5 ms a cell, from the start that assumes sticking contacts. Given are the mean over
 the runs of each run's median number of iterations, over the steps with contacts, and the share of iterations
-that end in the Newton point. The cube of a column was chosen by the number of contacts alone, before any
-iterations were counted: T10 has 7, 16 and 27 contacts on average.
+that end in the Newton point. The cube of a column was chosen by the number of contacts alone: T10 has 7, 16
+and 27 on average. For 10 balls that was before any iterations were seen; for 5 and 15 balls iterations in
+another cube had been seen before (0.85 and 0.95 m), which was left for its number of contacts.
 
 Each problem is solved in three ways, all from the same start:
 
@@ -57,7 +58,6 @@ PAPER = {  # iterations, % of them to the Newton point
     (1.0, 5): (2.8, 90), (1.0, 10): (4.9, 71), (1.0, 15): (10.2, 60),
     (2.0, 5): (2.9, 88), (2.0, 10): (4.6, 71), (2.0, 15): (16.2, 55),
 }  # fmt: skip
-NEWTON = {cell: share for cell, (_, share) in PAPER.items()}
 WAYS = {"printed": AS_PRINTED, "scaled": replace(AS_PRINTED, scaled=True)}
 
 
@@ -165,7 +165,7 @@ def check(tables: dict[str, Table]) -> list[Check]:
         cell = f"{t['balls'][i]} balls, mu {t['mu'][i]:g}"
         checks.append(at_most(f"{cell}: unsolved at 1e-6", t["unsolved_6"][i], UNSOLVED))
     share = np.min(t["newton"][np.isfinite(t["paper"])])
-    checks.append(at_least("least share of Newton steps of a cell", share, min(NEWTON.values()) / 100))
+    checks.append(at_least("least share of Newton steps of a cell", share, 0.5))
     return checks
 
 

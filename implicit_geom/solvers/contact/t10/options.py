@@ -31,7 +31,7 @@ class T10Options:
                         `swept`, `scale`, D r = 0 with D from the row sums of A [T10, V-A], `proximal` steps
     iterations          at most, of all attempts together
     first               at most, of an attempt that another may follow
-    patience            the same ends where |r| has not been halved by so many iterations
+    patience            the same ends where |r| has not been halved by so many iterations; 0: it does not
     accepted            share of the predicted decrease at which x_N is accepted
     lambda_start        over the mean diagonal of J^T J
     lambda_factor       lambda grows and falls by it
