@@ -10,6 +10,8 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 
+from implicit_geom.interface.errors import SceneError
+
 
 def body_labels(M: sp.csc_matrix, rigid: int) -> np.ndarray:
     """(n,) the body of each row of M, consecutive rows each; `rigid` rows a body where M allows it."""
@@ -53,6 +55,10 @@ class Blocks:
         short = np.flatnonzero(counts < self.size)
         self.mass[label, local, local] = 0.0
         np.add.at(self.mass, (label[at], local[M.indices], local[at]), M.data)  # (entries may come twice)
+        try:
+            np.linalg.cholesky(self.mass)
+        except np.linalg.LinAlgError:
+            raise SceneError("M is not positive definite: masses and inertias must be above zero") from None
         self.inverse = np.linalg.inv(self.mass)
         if short.size:  # rows that are not there do not move
             there = np.arange(self.size) < counts[:, None]

@@ -17,10 +17,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from implicit_geom.interface.errors import SceneError
+from implicit_geom.interface.arguments import checked_call
+from implicit_geom.interface.errors import CallError, SceneError
 from implicit_geom.process.lazy import cached_property
 from implicit_geom.solvers.contact.blocks import Blocks, body_labels
-from implicit_geom.solvers.contact.checked_input import ellipsoids, matrix, not_negative, vector
+from implicit_geom.solvers.contact.checked_input import ellipsoids, mass_matrix, matrix, not_negative, vector
 
 # How problems and solutions are read and written: `fclib.files` enters its functions here, since it imports
 # this module and not the other way round.
@@ -55,6 +56,7 @@ class ContactProblem:
     stored: dict[str, np.ndarray] | None = None  # the arrays of the file it was read from, by path
     places: np.ndarray | None = None  # where its contacts are, of one made by `contact_problem`
 
+    @checked_call(CallError, "ContactProblem")
     def __init__(
         self,
         *,
@@ -69,15 +71,13 @@ class ContactProblem:
         b: Any = None,
         dim: int | None = None,
     ) -> None:
-        self.M = matrix("M", M)
+        self.M = mass_matrix(M)
         n = self.M.shape[0]
-        if self.M.shape != (n, n):
-            raise SceneError(f"M has the shape {self.M.shape}; a mass matrix is square")
         self.H = matrix("H", H)
         if self.H.shape[0] != n:
             raise SceneError(f"H has {self.H.shape[0]} rows; it needs one for each of the {n} rows of M")
         rows = self.H.shape[1]
-        contacts = np.asarray(mu, float).size if np.ndim(mu) else None
+        contacts = np.size(mu) if np.ndim(mu) else None
         if dim is None:
             dim = 3 if contacts is None else (rows // contacts if contacts else 3)
         if dim not in (2, 3, 4, 5) or rows % dim:
@@ -97,6 +97,7 @@ class ContactProblem:
         if self.G.shape[0] != n:
             raise SceneError(f"G has {self.G.shape[0]} rows; it needs one for each of the {n} rows of M")
         self.b = vector("b", np.zeros(self.G.shape[1]) if b is None else b, self.G.shape[1])
+        _ = self.blocks  # (made at once: masses that are not positive are refused)
 
     def __repr__(self) -> str:
         bilateral = f", {self.G.shape[1]} bilateral rows" if self.G.shape[1] else ""

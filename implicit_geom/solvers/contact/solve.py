@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import inspect
 import time
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from implicit_geom.interface.choices import choice
-from implicit_geom.interface.errors import SceneError
+from implicit_geom.interface.arguments import checked_call
+from implicit_geom.interface.choices import choice, positive
+from implicit_geom.interface.errors import CallError, SceneError
+from implicit_geom.interface.words import hint, shown
+from implicit_geom.solvers.contact.checked_input import vector
 from implicit_geom.solvers.contact.problem import ContactProblem
 from implicit_geom.solvers.contact.solution import ContactSolution
 
@@ -27,6 +31,7 @@ def solver(name: str) -> Callable[[Solver], Solver]:
     return enter
 
 
+@checked_call(CallError)
 def solve_contact(
     problem: ContactProblem,
     solver: str = "default",
@@ -55,16 +60,27 @@ def solve_contact(
     if isinstance(start, ContactSolution):
         start = start.impulse
     if start is not None:
-        start = np.asarray(start, float)
-        if start.shape != (problem.H.shape[1],):
-            raise SceneError(f"start has the shape {start.shape}; it must be ({problem.H.shape[1]},)")
-        start = problem.ball_impulses(start)
+        start = problem.ball_impulses(vector("start", start, problem.H.shape[1]))
+    tolerance = positive("tolerance", tolerance)
+    _check_options(solver, options)
     begun = time.perf_counter()
     with np.errstate(all="ignore"):  # impulses of problems without a solution grow beyond all bounds
         found = SOLVERS[solver](problem, tolerance=tolerance, start=start, **options)
     found.wall_time = time.perf_counter() - begun
     found.solver, found.tolerance = solver, tolerance
     return found
+
+
+def _check_options(name: str, options: dict[str, Any]) -> None:
+    """Refuse options that the solver does not have."""
+    given = inspect.signature(SOLVERS[name]).parameters.values()
+    if any(p.kind is inspect.Parameter.VAR_KEYWORD for p in given):
+        return
+    known = [p.name for p in given if p.name not in ("problem", "tolerance", "start")]
+    for key, value in options.items():
+        if key not in known:
+            wrong = f"{key} = {shown(value)}: the solver {name} has no such option{hint(key, known)}"
+            raise CallError(f"solve_contact: {wrong}")
 
 
 solve_contact.solvers = SOLVERS  # type: ignore[attr-defined]

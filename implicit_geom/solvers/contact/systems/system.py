@@ -6,6 +6,7 @@ there are no bilateral rows; `JointSystem` solves with the bilateral rows, dense
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -22,7 +23,7 @@ LARGEST = 6  # rows of a body for which code is made
 DENSE = 200  # rows up to which a matrix with bilateral rows is dense
 
 
-class System:
+class System(ABC):
     """Impulses of the proximal problem and what is left of momentum, velocities by body.
 
     turn   (n_c, d, d) to other axes of the friction rows, in which impulses and D are then given
@@ -77,16 +78,17 @@ class System:
         return inverse(g - (problem.H_ball.T @ blocks.gather(v)).reshape(g.shape))
 
     @property
+    @abstractmethod
     def work(self) -> float:
         """Multiplications of a factorisation, roughly."""
-        raise NotImplementedError
 
+    @abstractmethod
     def factor(self, D: np.ndarray) -> None:
-        raise NotImplementedError
+        """Factorise K = M + H D H^T."""
 
+    @abstractmethod
     def solve(self, R: np.ndarray) -> np.ndarray:
         """K^-1 R with the last factors."""
-        raise NotImplementedError
 
 
 class BlockSystem(System):
