@@ -9,12 +9,8 @@ import numpy as np
 
 from implicit_geom.model.model import State
 
-EULER, POSITION, VELOCITY, LAGGED = (
-    0,
-    1,
-    2,
-    3,
-)  # stage of a contact record; LAGGED: Euler, wrench at the start
+# stage of a contact record; LAGGED: Euler, wrench at the start
+EULER, POSITION, VELOCITY, LAGGED, IMPACT = range(5)
 Failure = tuple[str, list[list[float]]]  # why there is no solution, and the residual histories
 
 
@@ -38,6 +34,7 @@ class ContactRecord:
     stage: int = EULER
     impact: bool = False  # the bodies were apart at the start, or approaching
     bounce: float = 0.0  # restitution times normal velocity of impact, m/s, <= 0
+    approach: float = 0.0  # IMPACT: normal velocity before it, m/s
     lagged: bool = False  # stage 1: friction opposes the slip at the start
     end_point: np.ndarray | None = None  # stage 1: closest point of the second body at the end
     slid: bool = False  # it slid at the start of the solve
@@ -49,18 +46,19 @@ class ContactRecord:
 
 @dataclass
 class Solve:
-    """One accepted solve: a whole step, or a part of one."""
+    """One accepted solve: a whole step, a part of one, or an impact: of no length, at one pose."""
 
     start: State
     end: State
     h: float  # negative where a part of a composed step runs backwards
     half: np.ndarray  # (B, dim + spins) the velocities that moved the bodies
-    form: str  # euler or rattle
+    form: str  # euler, rattle or impact
     contacts: list[ContactRecord]
     iterations: int
     status: str  # converged or continued
     residual: float
     overlap: float = 0.0  # deepest overlap at the start, m
+    bodies: np.ndarray | None = None  # (B,) which bodies it moves, where not all
     ledger: Any = None  # `implicit_geom.model.ledger.LedgerEntry`, once it has been asked for
 
 
