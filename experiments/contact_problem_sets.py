@@ -7,11 +7,14 @@ small      one to three bodies with one to eight contacts anywhere, mu 0 to 2
 eight      a box on eight points, pushed and turned: more contacts than it can move
 ratio      boxes on each other, light under heavy, a factor of 1e4 between them
 discs      the first step of a heap of discs [AH02]
+scenes     spheres and ellipsoids that fall into a bin, heaps of discs [AH02] on their way, stacks, bricks, an
+           arch, wedges and a chain of ours, mass ratios of 1e4: `references/scene_problems.npz`, which
+           `contact_scenes` makes
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -22,21 +25,24 @@ from implicit_geom.experiments.piles import pile
 from implicit_geom.solvers.contact.problem import ContactProblem
 
 RECORDED = Path(__file__).parent / "references" / "contact_problems.npz"
+SCENES = Path(__file__).parent / "references" / "scene_problems.npz"
 STEP, FALL = 0.01, 0.0981  # s, and m/s that gravity adds in it
 
 
 def problems(every: int = 1) -> Iterator[tuple[str, str, ContactProblem]]:
     """Family, name and problem; every n-th of each family."""
-    for name, make in ((n, m) for k, (n, m) in enumerate(_recorded()) if k % every == 0):
-        yield "recorded", name, make()
+    for family, file in (("recorded", RECORDED), ("scenes", SCENES)):
+        for name, make in ((n, m) for k, (n, m) in enumerate(recorded(file)) if k % every == 0):
+            yield family, name, make()
     makers = {"small": (_small, 80), "eight": (_eight, 24), "ratio": (_ratio, 20), "discs": (_discs, 24)}
     for family, (maker, count) in makers.items():
         for k in range(0, count, every):
             yield family, f"{family} {k}", maker(k)
 
 
-def _recorded() -> Iterator[tuple[str, object]]:
-    with np.load(RECORDED) as data:
+def recorded(file: Path) -> Iterator[tuple[str, Callable[[], ContactProblem]]]:
+    """Names of a file's problems, and what makes them."""
+    with np.load(file) as data:
         names = sorted({key.split("/")[0] for key in data.files})
         for name in names:
             parts = {key: data[f"{name}/{key}"] for key in ("Mb", "vf", "b1", "b2", "J1", "J2", "w", "mu")}
@@ -55,15 +61,16 @@ def _assembled(
 ) -> ContactProblem:
     """u = J1 v1 + J2 v2 + w; a body of number -1 is the ground."""
     rows, columns, values = [], [], []
+    d, size = J1.shape[1:]
     for J, body in ((J1, b1), (J2, b2)):
         k = np.flatnonzero(body >= 0)
-        own = np.broadcast_to(6 * body[k][:, None, None] + np.arange(6), (len(k), 3, 6))
-        at = np.broadcast_to(3 * k[:, None, None] + np.arange(3)[:, None], (len(k), 3, 6))
+        own = np.broadcast_to(size * body[k][:, None, None] + np.arange(size), (len(k), d, size))
+        at = np.broadcast_to(d * k[:, None, None] + np.arange(d)[:, None], (len(k), d, size))
         rows.append(own.ravel())
         columns.append(at.ravel())
         values.append(J[k].ravel())
     entries = (np.concatenate(values), (np.concatenate(rows), np.concatenate(columns)))
-    H = sp.coo_matrix(entries, shape=(6 * len(Mb), 3 * len(b1)))
+    H = sp.coo_matrix(entries, shape=(size * len(Mb), d * len(b1)))
     M = sp.block_diag(list(Mb), format="csc")
     return ContactProblem(M=M, H=H, v_free=vf, w=w, mu=np.broadcast_to(mu, (len(b1),)))
 

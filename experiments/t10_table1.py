@@ -25,14 +25,17 @@ mu = 0.2, its table 0.5: both are run.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from implicit_geom.experiments.balls_in_a_cube import advance, contacts_of, problem_of, random_balls
+from implicit_geom.experiments.benchmarks.robustness import in_processes
 from implicit_geom.experiments.check import Check, at_least, at_most
 from implicit_geom.experiments.comparison import Table, columns
 from implicit_geom.experiments.figures import BLUE, GREY, ORANGE, PAGE, RED, label, panels, paper
+from implicit_geom.interface.progress import reporting
 from implicit_geom.solvers.contact.t10.gauss_newton import Outcome
 from implicit_geom.solvers.contact.t10.options import AS_PRINTED, T10Options
 from implicit_geom.solvers.contact.t10.recovery import solve
@@ -44,8 +47,15 @@ PARAMS: dict[str, Any] = {
     "runs": (10, 10, 10),  # by column
     "steps": 200,
     "every": 1,  # of how many problems one is solved in the two other ways, too
+    "jobs": 2,  # processes
 }
-QUICK: dict[str, Any] = {"balls": (5, 10), "mu": (0.1, 0.5, 1.0, 2.0), "runs": (3, 2), "every": 20}
+QUICK: dict[str, Any] = {
+    "balls": (5, 10),
+    "mu": (0.1, 0.5, 1.0, 2.0),
+    "runs": (3, 2),
+    "every": 20,
+    "jobs": 1,
+}
 
 STEP = 0.005  # s
 SIDES = {5: 0.87, 10: 1.0, 15: 0.85}  # m
@@ -62,11 +72,14 @@ WAYS = {"printed": AS_PRINTED, "scaled": replace(AS_PRINTED, scaled=True)}
 
 
 def run(params: dict[str, Any]) -> dict[str, Table]:
+    columned = zip(params["balls"], params["runs"])
+    wanted = [(count, mu, seed) for count, runs in columned for mu in params["mu"] for seed in range(runs)]
     rows = []
-    for count, runs in zip(params["balls"], params["runs"]):
-        for mu in params["mu"]:
-            for seed in range(runs):
-                rows.append((count, mu, seed, *one_run(count, mu, seed, params)))
+    with reporting(None, len(wanted)) as done:
+        work = partial(one_run, steps=params["steps"], every=params["every"])
+        for which, measured in zip(wanted, in_processes(work, wanted, params["jobs"])):
+            rows.append((*which, *measured))
+            done(len(rows))
     runs_table = columns(("balls", "mu", "run", *MEASURES), rows)
     return {"cells": cells(runs_table), "runs": runs_table}
 
@@ -78,14 +91,18 @@ MEASURES = (
 )  # fmt: skip
 
 
-def one_run(count: int, mu: float, seed: int, params: dict[str, Any]) -> tuple[float, ...]:
-    """One run's medians and shares, as MEASURES names them; the same first state for every friction."""
+def one_run(which: tuple[int, float, int], steps: int, every: int) -> tuple[float, ...]:
+    """Medians and shares of the run with so many balls, that friction and seed, as MEASURES names them.
+
+    It has the same first state for every friction.
+    """
+    count, mu, seed = which
     balls = random_balls(np.random.default_rng([2010, count, seed]), count, SIDES[count])
     options = T10Options()
     found: list[list[tuple[int, int, bool]]] = [[] for _ in TOLERANCES]
     others: dict[str, list[tuple[int, int, bool]]] = {name: [] for name in WAYS}
     contacts_seen, recovered = [], 0
-    for k in range(params["steps"]):
+    for k in range(steps):
         contacts = contacts_of(balls)
         system, free = problem_of(balls, contacts, mu, STEP)
         contacts_seen.append(len(system.b))
@@ -95,7 +112,7 @@ def one_run(count: int, mu: float, seed: int, params: dict[str, Any]) -> tuple[f
             for part, tolerance in zip(found, TOLERANCES):
                 part.append(until(out, tolerance * scale))
             recovered += out.restarts > 0
-            if k % params["every"] == 0:
+            if k % every == 0:
                 for name, way in WAYS.items():
                     others[name].append(
                         until(solve(system, TOLERANCES[0] * scale, way), TOLERANCES[0] * scale)
@@ -139,9 +156,11 @@ def report(tables: dict[str, Table]) -> str:
     lines = ["balls   mu contacts | T10 newton | t10 newton  printed newton unsolved  scaled newton unsolved"
              " | unsolved at 1e-6 1e-8 1e-10, recovered"]  # fmt: skip
     for i in range(len(t["mu"])):
+        known = np.isfinite(t["paper"][i])
+        paper = f"{t['paper'][i]:4.1f} {t['paper_newton'][i]:5.0%}" if known else "   -     -"
         lines.append(
-            f"{t['balls'][i]:5d} {t['mu'][i]:4.1f} {t['contacts'][i]:8.1f} | {t['paper'][i]:4.1f} "
-            f"{t['paper_newton'][i]:5.0%} | {t['iterations'][i]:4.1f} {t['newton'][i]:5.0%} "
+            f"{t['balls'][i]:5d} {t['mu'][i]:4.1f} {t['contacts'][i]:8.1f} | {paper} | "
+            f"{t['iterations'][i]:4.1f} {t['newton'][i]:5.0%} "
             f"{t['printed'][i]:8.1f} {t['printed_newton'][i]:5.0%} {t['printed_unsolved'][i]:7.1%} "
             f"{t['scaled'][i]:8.1f} {t['scaled_newton'][i]:5.0%} {t['scaled_unsolved'][i]:7.1%} | "
             f"{t['unsolved_6'][i]:.2%} {t['unsolved_8'][i]:.2%} {t['unsolved_10'][i]:.2%} "

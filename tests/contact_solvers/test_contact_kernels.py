@@ -142,6 +142,33 @@ def test_certificate(d: int) -> None:
     assert sweeps.certify(own)[0] == np.inf
 
 
+@pytest.mark.parametrize("d", [2, 3, 4, 5])
+def test_sweeps_settle(d: int) -> None:
+    """They stop where the residuals are below the tolerance, which they tell with the velocities."""
+    problem = chain(d)
+    sweeps = Sweeps(problem)
+    v = sweeps.free.copy()
+    s, error, done = sweeps.settle(np.zeros(problem.H.shape[1]), v, 2000, 1e-9)
+    assert error < 1e-9
+    assert error == pytest.approx(sweeps.certify(s)[0], rel=1e-12)
+    np.testing.assert_array_equal(v, sweeps.velocities(s))
+    _, left, fewer = sweeps.settle(np.zeros(len(s)), sweeps.free.copy(), done - 2, 1e-9)
+    assert fewer == done - 2
+    assert left > 1e-9
+
+
+@pytest.mark.parametrize(("d", "bodies"), [(2, 12), (4, 12), (5, 20)])
+def test_relaxation_saves_sweeps(d: int, bodies: int) -> None:
+    """Half as many plain sweeps more do not suffice; the motion is theirs."""
+    problem = chain(d, bodies)
+    sweeps = Sweeps(problem)
+    s, _, done = sweeps.settle(np.zeros(problem.H.shape[1]), sweeps.free.copy(), 2000, 1e-8)
+    plain = sweeps.run(np.zeros(len(s)), sweeps.free.copy(), int(1.5 * done))
+    assert sweeps.certify(plain)[0] > 1e-8
+    plain = sweeps.run(plain, sweeps.velocities(plain), 500)
+    np.testing.assert_allclose(sweeps.velocities(s), sweeps.velocities(plain), atol=1e-6)
+
+
 @pytest.mark.parametrize("mu", [0.0, 0.1, 1.0, 3.0])
 @pytest.mark.parametrize("d", [2, 3, 4])
 def test_one_contact_is_solved_exactly(d: int, mu: float) -> None:

@@ -55,6 +55,18 @@ def test_no_contacts() -> None:
         assert np.array_equal(found.velocity, v)
 
 
+def test_nothing_closes() -> None:
+    """Where all contacts open by themselves the default solver does nothing; impulses given to it vanish."""
+    problem = CASES["opening"]().problem
+    found = solve_contact(problem)
+    assert found.info["by"] == "nothing"
+    assert found.error == 0
+    assert not found.impulse.any()
+    again = solve_contact(problem, start=np.ones(12))
+    assert again.error == 0
+    assert not again.impulse.any()
+
+
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_no_solution(solver: str) -> None:
     """Between two walls that come closer, and where impulses move nothing: unsolved, and no warnings."""

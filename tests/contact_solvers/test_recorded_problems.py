@@ -1,4 +1,7 @@
-"""Recorded problems of bins, stacks, an arch and a wedge: the default solver certifies all of them."""
+"""Recorded problems of bins, stacks, an arch and a wedge: the default solver certifies all of them.
+
+Those of our own scenes are what the scenes give.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,27 @@ import pytest
 from contact_cases import RECORDED, recorded
 
 import implicit_geom.solvers.contact as _  # noqa: F401
+from implicit_geom import contact_problem
+from implicit_geom.experiments import contact_scenes
+from implicit_geom.experiments.contact_problem_sets import SCENES
+from implicit_geom.experiments.contact_problem_sets import recorded as read
+from implicit_geom.solvers.contact.problem import ContactProblem
 from implicit_geom.solvers.contact.solve import solve_contact
 
 NAMES = sorted(path.stem for path in RECORDED.glob("*.npz"))
 UNIQUE = ("sphere2", "wedge20")  # motions
+BEGINS = {  # scenes that are recorded as they begin
+    "stack mu 0.6 ratio 10000": lambda: contact_scenes.stack(0.6, 1e4),
+    "wedge mu 0.2 ratio 1": lambda: contact_scenes.wedge(0.2),
+    "bricks mu 1": lambda: contact_scenes.bricks(1.0),
+    "arch mu 0.2": lambda: contact_scenes.arch(0.2),
+    "chain mu 0.6": lambda: contact_scenes.chain(0.6),
+}
+
+
+@pytest.fixture(scope="module")
+def scene_problems() -> dict[str, ContactProblem]:
+    return {name: make() for name, make in read(SCENES)}
 
 
 def test_there_are_some() -> None:
@@ -48,3 +68,24 @@ def test_out_of_budget() -> None:
     found = solve_contact(recorded("cube27"), budget=1)
     assert not found.converged
     assert found.error == pytest.approx(min(found.history), rel=1e-6)
+
+
+def test_scenes_are_certified(scene_problems: dict[str, ContactProblem]) -> None:
+    """Bins, piles, stacks, bricks, an arch, wedges, a chain of spheres with a mass ratio of 1e4."""
+    kinds = {name.split(" mu ")[0] for name in scene_problems}
+    assert kinds == {
+        *("spheres", "ellipsoids", "discs", "discs of 12 rows"),
+        *("stack", "wedge", "bricks", "arch", "chain"),
+    }
+    for name, problem in scene_problems.items():
+        found = solve_contact(problem)
+        assert found.converged, (name, found)
+
+
+@pytest.mark.parametrize("name", BEGINS)
+def test_scenes_are_as_recorded(name: str, scene_problems: dict[str, ContactProblem]) -> None:
+    """The Delassus form of what was recorded is that of the scene."""
+    made, kept = contact_problem(BEGINS[name](), step=contact_scenes.STEP), scene_problems[name]
+    np.testing.assert_allclose(kept.W.toarray(), made.W.toarray(), atol=1e-12)
+    np.testing.assert_allclose(kept.q, made.q, atol=1e-12)
+    np.testing.assert_array_equal(kept.mu, made.mu)

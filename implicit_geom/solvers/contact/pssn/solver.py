@@ -3,9 +3,9 @@
     P = Proj(pb - rho u(v)),  M (v - v_free) = H P,  pb <- P,  rho = c (m + p_n / V)
 
 Large c needs few proximal points and hard Newton steps, small c the reverse: c grows while Newton's method is
-quick and shrinks where it fails. Gauss-Seidel sweeps give the first impulses, and new ones after a failure
-at small c (at large c they are slower than the proximal points, and gain nothing). Where the budget is spent,
-ADMM gives other impulses to start from, then many sweeps do, then the best that was seen.
+quick and shrinks where it fails. Over-relaxed Gauss-Seidel sweeps give the first impulses, plain ones others
+after a failure at small c (at large c they are slower than the proximal points, and gain nothing). Where the
+budget is spent, ADMM gives other impulses to start from, then many sweeps do, then the best that was seen.
 """
 
 from __future__ import annotations
@@ -24,9 +24,8 @@ from implicit_geom.solvers.contact.solve import solver
 from implicit_geom.solvers.contact.sweeps.sweep import Sweeps
 from implicit_geom.solvers.contact.systems.system import System, system_of
 
-LOOK = 10  # sweeps before the first look at the error; each look waits half as long again
-FIRST = 200  # sweeps before any factorisation, at least
-PREPARED = 4e5  # multiplications of sweeps that take as long as making the system does
+FIRST = 120  # sweeps before any factorisation, at least
+PREPARED = 1.5e5  # multiplications of sweeps that take as long as making the system does
 WORTH = 20  # factorisations that more sweeps may cost before them, in bodies so many that these are slow
 SLOWER = 5.0  # time of a multiplication in a sweep over one in a factorisation
 BUDGET = 600  # factorisations before a fallback
@@ -73,16 +72,26 @@ class Search:
 
     def seen(self, s: np.ndarray) -> bool:
         """Note impulses; whether they are a solution."""
-        error, self.v = self.sweeps.certify(s)
-        self.last = s
+        if s is not self.last:
+            self._note(s, *self.sweeps.certify(s))
+        return self.history[-1] <= ENOUGH * self.tolerance
+
+    def _note(self, s: np.ndarray, error: float, v: np.ndarray) -> None:
+        self.last, self.v = s, v
         self.history.append(error)
         if error < self.error:
             self.best, self.error = s, error
-        return error <= ENOUGH * self.tolerance
+
+    def settled(self, s: np.ndarray, count: int) -> np.ndarray:
+        """Impulses after over-relaxed sweeps, fewer where they are a solution."""
+        v = self.v.copy() if s is self.last else self.sweeps.velocities(s)
+        s, error, _ = self.sweeps.settle(s, v, count, ENOUGH * self.tolerance)
+        self._note(s, error, v)
+        return s
 
     def swept(self, s: np.ndarray, count: int) -> np.ndarray:
         """Impulses after sweeps."""
-        v = self.v.copy() if s is self.last else self.sweeps.certify(s)[1]
+        v = self.v.copy() if s is self.last else self.sweeps.velocities(s)
         return self.sweeps.run(s, v, count)
 
     def weights(self, s: np.ndarray) -> np.ndarray:
@@ -127,15 +136,12 @@ class Search:
 
         Where there are none the impulses are only looked at.
         """
-        more, count = max(FIRST, PREPARED / self.sweeps.work), LOOK
-        while more > 0:
-            s = self.swept(s, count)
-            yield "first sweeps", s, 1.0, 0
-            more, count = more - count, count + count // 2
+        s = self.settled(s, int(max(FIRST, PREPARED / self.sweeps.work)))
+        yield "first sweeps", s, 1.0, 0
         worth = self.system.work / (SLOWER * self.sweeps.work)  # sweeps that take as long as a factorisation
         more, count = WORTH * worth, 200
         while more > count:
-            s = self.swept(s, count)
+            s = self.settled(s, count)
             yield "first sweeps", s, 1.0, 0
             more, count = more - count, min(2 * count, 2000)
         yield "proximal", s, 1.0, 1
@@ -163,12 +169,13 @@ def pssn(
 
     budget   factorisations before a fallback
 
-    `info["by"]` says what was tried last: `first sweeps`, after which nothing was factorised; `proximal`; the
-    fallbacks `admm`, `sweeps` and `best`, which is proximal points again from the best impulses seen.
+    `info["by"]` says what was tried last: `nothing`, where no contact closes; `first sweeps`, after which
+    nothing was factorised; `proximal`; the fallbacks `admm`, `sweeps` and `best`, which is proximal points
+    again from the best impulses seen.
     """
     s = np.zeros(problem.contacts * problem.dim) if start is None else start
-    if not problem.contacts:
-        return solution_of(problem, s)
+    if not problem.contacts or (start is None and (problem.q[:: problem.dim] >= 0).all()):
+        return solution_of(problem, s, info={"by": "nothing"})
     search = Search(problem, s, tolerance)
     by = "start"
     if start is None or not search.seen(search.best):

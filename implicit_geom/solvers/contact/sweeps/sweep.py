@@ -9,11 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
+from math import inf, isfinite
 
 import numpy as np
 
 from implicit_geom.solvers.contact.law import radii
 from implicit_geom.solvers.contact.problem import ContactProblem
+
+# arrays that the code reads, whose addresses are given to it in this order
+ARRAYS = ("rows", "H", "MH", "W", "w", "values", "coupling", "mu", "mass", "radius", "free")
+SWEPT = ARRAYS[:8]
+CERTIFIED = ("rows", "H", "MH", "w", "mu", "mass", "radius")
 
 
 class Sweeps:
@@ -42,12 +48,12 @@ class Sweeps:
         if problem.joints is not None:
             start = problem.velocity(np.zeros(d * self.contacts))
         self.free = blocks.spread(start)
-        self._out = np.zeros(2)
+        self._out = np.zeros(3)
         self._sweep, self._certify = compiled_sweep(d)
-        given = (self.rows, self.H, self.MH, self.W, self.w, self.values, self.coupling, self.mu)
-        self._given = [self.contacts, self.rows.shape[1], *[a.ctypes.data for a in given]]
-        laws = (self.rows, self.H, self.MH, self.w, self.mu, self.mass, self.radius)
-        self._laws = [self.contacts, self.rows.shape[1], *[a.ctypes.data for a in laws]]
+        at = {name: getattr(self, name).ctypes.data for name in ARRAYS}
+        self._addresses = np.array(list(at.values()), np.int64)
+        self._given = [self.contacts, self.rows.shape[1], *[at[name] for name in SWEPT]]
+        self._laws = [self.contacts, self.rows.shape[1], *[at[name] for name in CERTIFIED]]
 
     def to_axes(self, s: np.ndarray) -> np.ndarray:
         """Scaled impulses or contact velocities in the local axes."""
@@ -73,8 +79,27 @@ class Sweeps:
         """The largest residual of the contact laws at impulses s, m/s, and their velocities by body."""
         v = self.free.copy()
         self._certify(*self._laws, v.ctypes.data, s.ctypes.data, self._out.ctypes.data)
-        worst, everything = self._out.tolist()
-        return (worst if np.isfinite(everything) else np.inf), v
+        worst, everything, _ = self._out.tolist()
+        return (worst if isfinite(everything) else inf), v
+
+    def velocities(self, s: np.ndarray) -> np.ndarray:
+        """Velocities by body that belong to impulses s."""
+        return self.certify(s)[1] if s.any() else self.free.copy()
+
+    def settle(
+        self, s: np.ndarray, v: np.ndarray, count: int, tolerance: float
+    ) -> tuple[np.ndarray, float, int]:
+        """Over-relaxed sweeps from s, at most `count`, until the largest residual is below the tolerance.
+
+        Impulses, their largest residual and the number of sweeps; v by body goes with them, as in `run`.
+        """
+        own = s.copy()
+        self._out[0] = tolerance
+        arrays = (self._addresses, v, own, self._out)
+        sizes = (self.contacts, self.rows.shape[1], count, len(v))
+        compiled_settle(self.dim)(*sizes, *[a.ctypes.data for a in arrays])
+        worst, everything, done = self._out.tolist()
+        return own, (worst if isfinite(everything) else inf), int(done)
 
 
 def local_axes(W: np.ndarray, d: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -113,3 +138,14 @@ def compiled_sweep(d: int) -> tuple[Callable[..., int], Callable[..., int]]:
 
     code = load(f"contact sweep {d}", lambda: (module(d), {}), EMITTING)
     return code.function("sweep", 13), code.function("certify", 12)
+
+
+@cache
+def compiled_settle(d: int) -> Callable[..., int]:
+    """`settle` for contacts of d rows."""
+    from implicit_geom.machine.object_cache import load
+    from implicit_geom.solvers.contact.sources import EMITTING
+    from implicit_geom.solvers.contact.sweeps.settle_code import settle_module
+
+    code = load(f"contact settle {d}", lambda: (settle_module(d), {}), EMITTING)
+    return code.function("settle", 8)

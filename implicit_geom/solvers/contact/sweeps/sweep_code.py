@@ -10,6 +10,7 @@ from implicit_geom.machine.code_values import Array, Integer, Number, Variable
 from implicit_geom.machine.code_writer import CodeWriter, ModuleWriter
 from implicit_geom.solvers.contact.sweeps.certify_code import emit_certify
 from implicit_geom.solvers.contact.sweeps.local_law import Disc, solve_disc
+from implicit_geom.solvers.contact.systems.law_code import discs_of
 
 
 def module(d: int) -> ir.Module:
@@ -19,13 +20,13 @@ def module(d: int) -> ir.Module:
     with m.function("sweep", "iiiwnnnnnnnnn", public=True) as (c, arguments):
         contacts, width, count, *arrays = arguments
         with c.loop(count), c.loop(contacts) as k:
-            _one(c, d, k, width, *arrays)
+            emit_contact(c, d, k, width, *arrays)
     with m.function("certify", "iiwnnnnnnnnn", public=True) as (c, arguments):
         emit_certify(c, d, *arguments)
     return m.ir
 
 
-def _one(
+def emit_contact(
     c: CodeWriter,
     d: int,
     k: Integer,
@@ -40,8 +41,13 @@ def _one(
     mu: Array,
     v: Array,
     s: Array,
-) -> None:
-    """Solve contact k and let its bodies follow."""
+    *,
+    beyond: Number | None = None,
+) -> list[Number]:
+    """Solve contact k and let its bodies follow; how its impulses change.
+
+    beyond   share of the change that is added to it once more, within the cone (over-relaxation)
+    """
     rows, H, MH = rows.offset(k * width), H.offset(k * width * d), MH.offset(k * width * d)
     W, w, s = W.offset(k * (d * d)), w.offset(k * d), s.offset(k * d)
     values, coupling, mu = values.offset(k * d), coupling.offset(k * d), mu.offset(k * (2 if d == 5 else 1))
@@ -55,6 +61,8 @@ def _one(
     new = [c.variable(0.0) for _ in range(d)]
     with c.when((free[0] < 0.0).any()):
         _closed(c, d, free, W, values, coupling, mu, old, new)
+        if beyond is not None:
+            _relaxed(d, beyond, mu, old, new)
     change = [new[i].get() - old[i] for i in range(d)]
     for i in range(d):
         s[i] = new[i].get()
@@ -64,6 +72,21 @@ def _one(
         for i in range(d):
             total = total + line[i] * change[i]
         v[at] = total
+    return change
+
+
+def _relaxed(d: int, beyond: Number, mu: Array, old: list[Number], new: list[Variable]) -> None:
+    """Impulses beyond the new ones, back on their cone where they leave it."""
+    further = [x.get() + beyond * (x.get() - old[i]) for i, x in enumerate(new)]
+    new[0].set(further[0].max(0.0))
+    for number, disc in enumerate(discs_of(d)):
+        square = new[0].c.number(0.0)
+        for i in disc:
+            square = square + further[i] * further[i]
+        edge, length = mu[number] * new[0].get(), square.sqrt()
+        share = (length > edge).select(edge / length.max(1e-300), 1.0)
+        for i in disc:
+            new[i].set(further[i] * share)
 
 
 def _without(value: Number, W: Array, s: list[Any], which: range) -> Number:

@@ -48,23 +48,30 @@ class Pattern:
         order, tied = elimination(count, pairs)
         sizes = np.array([len(t) for t in tied], np.int64)
         self.order = np.array(order, np.int64)
-        self.first = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-        self.corner = np.concatenate([[0], np.cumsum(sizes**2)]).astype(np.int64)
+        self.first = _begins(sizes)
+        self.corner = _begins(sizes**2)
         self.ties = np.array([j for t in tied for j in t], np.int64)
         owner = np.repeat(self.order, sizes)
         self._count = count
         keys = np.concatenate([owner * count + self.ties, self.ties * count + owner])
         self._sorted = np.sort(keys)
         self.blocks = count + len(keys)
-        self.upper = self.at(owner, self.ties)
-        self.lower = self.at(self.ties, owner)
-        parts = [np.array(t, np.int64) for t in tied]
-        rows = [np.repeat(t, len(t)) for t in parts]
-        columns = [np.tile(t, len(t)) for t in parts]
-        empty = [np.zeros(0, np.int64)]
-        self.targets = self.at(np.concatenate(rows + empty), np.concatenate(columns + empty))
+        self.upper, self.lower = self._off_diagonal(keys).reshape(2, -1)
+        body = np.repeat(np.arange(count), sizes**2)
+        row, column = np.divmod(np.arange(len(body)) - self.corner[body], sizes[body])
+        own = self.first[body]
+        self.targets = self.at(self.ties[own + row], self.ties[own + column])
 
     def at(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
         """Where blocks (i, j) are kept."""
-        off = self._count + np.searchsorted(self._sorted, i * self._count + j)
-        return np.ascontiguousarray(np.where(i == j, i, off), np.int64)
+        return np.where(i == j, i, self._off_diagonal(i * self._count + j))
+
+    def _off_diagonal(self, keys: np.ndarray) -> np.ndarray:
+        return self._count + np.searchsorted(self._sorted, keys)
+
+
+def _begins(sizes: np.ndarray) -> np.ndarray:
+    """Where parts of these sizes begin, and where the last one ends."""
+    out = np.zeros(len(sizes) + 1, np.int64)
+    np.cumsum(sizes, out=out[1:])
+    return out

@@ -16,6 +16,7 @@ import scipy.linalg
 import scipy.sparse as sp
 from scipy.sparse.linalg import splu
 
+from implicit_geom.process.lazy import cached_property
 from implicit_geom.solvers.contact.problem import ContactProblem
 from implicit_geom.solvers.contact.systems.ordering import Pattern
 
@@ -100,22 +101,29 @@ class BlockSystem(System):
         ends = blocks.ends
         if ends.shape[1] < 2:
             ends = np.concatenate([ends, np.full((len(ends), 1), blocks.count)], axis=1)
-        both = np.all(ends < blocks.count, axis=1)
-        self.pattern = pattern = Pattern(blocks.count, np.unique(np.sort(ends[both], axis=1), axis=0))
-        places = np.full((len(ends), 2, 2), -1, np.int64)
-        for a in range(2):
-            for b in range(2):
-                there = both if a != b else ends[:, a] < blocks.count
-                places[there, a, b] = pattern.at(ends[there, a], ends[there, b])
+        moves = ends < blocks.count
+        both = moves[:, 0] & moves[:, 1]
+        i, j = ends[both, 0], ends[both, 1]
+        low, high = np.divmod(np.unique(np.minimum(i, j) * blocks.count + np.maximum(i, j)), blocks.count)
+        self.pattern = pattern = Pattern(blocks.count, np.stack([low, high], axis=1))
+        places = np.full((len(ends), 4), -1, np.int64)
+        places[:, ::3] = np.where(moves, ends, -1)
+        places[both, 1], places[both, 2] = pattern.at(i, j), pattern.at(j, i)
         self.places = places
         self.values = np.empty((pattern.blocks, blocks.size, blocks.size))
         self.room = np.zeros((blocks.size, blocks.size))
         self._factor, self._substitute = compiled_lu(blocks.size, problem.dim)
-        p = pattern
+
+    @cached_property
+    def _given(self) -> list[int]:
+        p = self.pattern
         given = (p.order, p.first, p.upper, p.lower, p.corner, p.targets, self.values, self.room)
-        self._given = [a.ctypes.data for a in given]
-        solving = (p.order, p.first, p.ties, p.upper, p.lower, self.values)
-        self._solving = [a.ctypes.data for a in solving]
+        return [a.ctypes.data for a in given]
+
+    @cached_property
+    def _solving(self) -> list[int]:
+        p = self.pattern
+        return [a.ctypes.data for a in (p.order, p.first, p.ties, p.upper, p.lower, self.values)]
 
     @property
     def work(self) -> float:
