@@ -1,8 +1,8 @@
 """Inexact friction: steps with many contacts whose friction law holds to `friction_tolerance` only.
 
-A linearised step is solved by sweeps over its contacts, and by rounds where those get nowhere. Once the law
-of friction holds well enough at a point of the true step, friction's impulses are held and all else, which
-is an easy problem without their feedback, is solved by Newton's method to the tolerance of any step.
+Rounds as in `rounds` solve their contact problems to a few digits, which sweeps over the contacts do quickly.
+Once the law of friction holds well enough at a point of the true step, friction's impulses are held and all
+else, an easy problem without their feedback, is solved by Newton's method to the tolerance of any step.
 """
 
 from __future__ import annotations
@@ -11,37 +11,29 @@ from dataclasses import replace
 
 import numpy as np
 
-from implicit_geom.contact.gauss_seidel import LOST, GaussSeidel
-from implicit_geom.contact.linearised import Impulses, LinearisedStep
-from implicit_geom.contact.proximal_rounds import AGAIN, proximal_rounds
+from implicit_geom.contact.linearised import LinearisedStep
 from implicit_geom.contact.step_ncp import StepNCP
-from implicit_geom.contact.subproblems import LocalSubproblem, subproblem_bodies
 from implicit_geom.solvers.newton import NewtonOptions, NewtonResult, solve_by_newton
 
-LINEARISATIONS = 20
-FORCING = 0.2  # residual that ends the sweeps of a linearisation, over that of its start
-ENOUGH = 0.5  # the same over the tolerance of friction
+ROUNDS = 20
+FORCING = 0.2  # precision of a contact problem over what is left of the laws before it
+ENOUGH = 0.5  # the same over the tolerance of friction, at least
 CLOSER = 0.4  # fall of it each time that friction, held, does not obey its law to the tolerance
-STEEP = 0.2  # residual beyond which the contacts' turning is left out
-SWEEPS = 200  # before subproblems are made
-ALTERNATIONS = 6  # of sweeps and subproblems
-PATIENCE = 6  # linearisations after which rounds over all contacts help sweeps that get nowhere
-LARGE = 0.2  # part of the bodies in subproblems that calls for more sweeps instead
-ROUNDS = replace(AGAIN, most=100)
+LOST = 1e6  # what is left of the laws that is not worth more
+BUDGET = 60  # factorisations of a contact problem before a fallback
 RELEASES = 4  # solves with friction held, each without that of contacts which have opened
 OPEN = 1e-9  # normal impulse over the speed scale
-INNER = 0.3  # residual that ends rounds of a subproblem, over that of the whole
-BETTER = 0.5  # residual of a subproblem that is worth taking, over that before
 
 
-def solve_by_sweeps(problem: StepNCP, z: np.ndarray, options: NewtonOptions) -> NewtonResult:
-    """GaussSeidel with the geometry linearised again and again until friction can be held."""
+def solve_with_inexact_friction(problem: StepNCP, z: np.ndarray, options: NewtonOptions) -> NewtonResult:
+    """Rounds from z until friction can be held."""
+    from implicit_geom.solvers.contact.solve import solve_contact
+
     few = replace(options, full_steps=6)
     history: list[float] = []
     steps, enough = 0, ENOUGH
-    for k in range(LINEARISATIONS):
-        linearised = LinearisedStep(problem, z, stiff=k > 0, pairwise=True)
-        far = linearised.largest_violation(linearised.nu, linearised.start)
+    for _ in range(ROUNDS):
+        far = _left_of_laws(problem, z)
         if not far < LOST:
             break
         if far < problem.friction_tolerance:
@@ -51,37 +43,22 @@ def solve_by_sweeps(problem: StepNCP, z: np.ndarray, options: NewtonOptions) -> 
             if found.converged and problem.certified(found.z):
                 return NewtonResult(found.z, True, steps, history)
             enough *= CLOSER
-        elif far > STEEP:
-            linearised.T = [np.zeros_like(T) for T in linearised.T]
-        tolerance = max(FORCING * far, enough * problem.friction_tolerance)
-        nu, P, more = solve_linearised(linearised, tolerance)
-        steps += more
-        if k >= PATIENCE and not linearised.largest_violation(nu, P) < tolerance:
-            nu, P, _, more = proximal_rounds(linearised, nu, P, ROUNDS, tolerance)
-            steps += more
-        z = linearised.unknowns(nu, P)
+        step = LinearisedStep(problem, z)
+        if not step.symmetric:
+            break
+        tolerance = max(FORCING * far, enough * problem.friction_tolerance) * step.slowest
+        solution = solve_contact(step.contacts, tolerance=tolerance, start=step.start, budget=BUDGET)
+        steps += solution.factorisations
+        z = step.unknowns(solution)
     return NewtonResult(z, False, steps, history)
 
 
-def solve_linearised(linearised: LinearisedStep, tolerance: float) -> tuple[np.ndarray, Impulses, int]:
-    """Velocities and impulses by sweeps, and by rounds in subproblems; how many Newton steps."""
-    solver = GaussSeidel(linearised)
-    nu, P, steps = linearised.nu, linearised.start, 0
-    for _ in range(ALTERNATIONS):
-        swept = solver.sweep(nu, P, tolerance, SWEEPS)
-        nu, P = swept.nu, swept.P
-        if swept.residual < tolerance or not swept.residual < LOST:
-            break
-        parts = subproblem_bodies(linearised, P, swept.violations, tolerance)
-        if np.sum(parts) > LARGE * parts[0].size:
-            continue
-        for inside in parts:
-            part = LocalSubproblem(linearised, nu, P, inside)
-            there, found, far, more = proximal_rounds(part, part.nu, part.start, ROUNDS, INNER * tolerance)
-            if far < BETTER * part.largest_violation(part.nu, part.start):
-                part.write_back(nu, P, there, found)
-            steps += more
-    return nu, P, steps
+def _left_of_laws(problem: StepNCP, z: np.ndarray) -> float:
+    """The largest residual of a contact's law over its speed scale; NaN where anything is."""
+    F = np.abs(problem.residual(z, 0.0))
+    return float(
+        np.max([F[own[:, g.kernel.layout.at["P_n"].start :]].max() for g, own, _ in problem.members()])
+    )
 
 
 def with_friction_held(problem: StepNCP, z: np.ndarray, options: NewtonOptions) -> NewtonResult:

@@ -1,131 +1,83 @@
-"""A step with its geometry linearised: frictional contact between given points, velocities u = u_0 + V dnu.
+"""A step with its contact frames frozen at a point z: a contact problem, and the way back from its solution.
 
-With nu eliminated by the momentum rows, u = u_free - V M^-1 W P: -V M^-1 W is the Delassus matrix, contact
-velocities by impulses (H^T M^-1 H, scaled as the unknowns are). It is never formed: Newton's method
-factorises its counterpart on the velocities (`FrictionProblem.factors`), and all methods use its diagonal.
+    M (nu - nu_free) = H p,      u = H^T nu + w
+
+M is the mass matrix at the start of the step and H the wrenches of unit impulses at z. nu_free and w are such
+that momentum rows and contact velocities (gap over step, slip) are those of the step at z: where z is its own
+solution it solves the step. Left out are the curvature of the bodies and the turning of wrenches and inertia.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from implicit_geom.contact import coulomb_projection
 from implicit_geom.contact.step_ncp import StepNCP
 from implicit_geom.model.closest_point_problem import shorten
 from implicit_geom.model.contact_group import ContactGroup
-from implicit_geom.solvers.block_elimination import BlockPattern, GroupPattern, factorised
+from implicit_geom.solvers.block_elimination import BlockPattern, GroupPattern
+
+if TYPE_CHECKING:
+    from implicit_geom.solvers.contact.problem import ContactProblem
+    from implicit_geom.solvers.contact.solution import ContactSolution
 
 CLOSED = 1e3  # impulse over the speed scale that shows the rows of a contact as those of a sticking one
 POINTS = 8  # Newton steps for closest points
 SETTLED = 1e-9  # their rows
 FLAT = 1e-9  # diagonal for closest points that are not unique
-Impulses = list[np.ndarray]  # by group: (n, 1 + components), over effective mass, m/s
 
 
-class FrictionProblem:
-    """Frictional contact between given points: u = u_0 + V dnu, momentum rows f = f_0 + M dnu + W P + T dnu.
+class LinearisedStep:
+    """A step at z.
 
-    T is the geometric stiffness: what the impulses' wrenches change by as the contacts turn with the bodies.
+    contacts    the contact problem; impulses of friction are over E, and so in balls
+    start       (d n_c,) its impulses in z, N s
+    fastest     speed scale of the fastest body, m/s
+    slowest     that of the slowest pair
+    symmetric   whether contact velocities belong to the impulses; in steps that run backwards they may not
     """
 
-    pattern: BlockPattern
-    nu: np.ndarray  # velocities that it is linearised at
-    rows: np.ndarray  # f_0
-    momentum: np.ndarray  # M of each body, column-major
-    weight: np.ndarray  # makes f the square root of an energy
-    speed: float  # of the fastest body
-    heaviest: float
-    V: list[np.ndarray]
-    W: list[np.ndarray]
-    T: list[np.ndarray]
-    u0: Impulses
-    mu: list[np.ndarray]
-    start: Impulses  # those at nu
-    delassus_diagonal: Impulses  # of -V M^-1 W: what an impulse does to its own contact's velocity
-    scale: list[np.ndarray]  # speeds that the laws of the contacts are held against, m/s
+    def __init__(self, problem: StepNCP, z: np.ndarray) -> None:
+        from implicit_geom.solvers.contact.problem import ContactProblem
 
-    def u(self, nu: np.ndarray) -> Impulses:
-        """Contact velocities, m/s."""
-        dnu = nu - self.nu
-        groups = zip(self.V, self.u0, self.pattern.groups, strict=True)
-        return [u0 + (V @ dnu[g.at_ends][:, :, None])[:, :, 0] for V, u0, g in groups]
-
-    def f(self, nu: np.ndarray, P: Impulses) -> np.ndarray:
-        """Momentum rows."""
-        nv, dnu = self.pattern.velocities, nu - self.nu
-        blocks = self.momentum.reshape(-1, nv, nv)  # column-major
-        out = self.rows + np.einsum("bji,bj->bi", blocks, dnu.reshape(-1, nv)).ravel()
-        for g, W, T, p in zip(self.pattern.groups, self.W, self.T, P, strict=True):
-            part = W @ p[:, :, None] + T @ dnu[g.at_ends][:, :, None]
-            out += np.bincount(g.at_ends.ravel(), part.ravel(), out.size)
-        return out
-
-    def factors(self, slopes: Impulses, eps: float) -> Any:
-        """Factors of d f / d nu with P = proj(P_k - u / eps), whose slopes are given: a Schur complement."""
-        values = [self.momentum]
-        for W, V, T, D, a in zip(self.W, self.V, self.T, slopes, self.delassus_diagonal, strict=True):
-            values.append(T - (W @ D) @ (V / (eps * a[:, :, None])))
-        return factorised(self.pattern.schur(values))
-
-    def project(self, z: Impulses) -> Impulses:
-        """proj of each contact (`coulomb_projection`)."""
-        return [coulomb_projection.project(p, mu) for p, mu in zip(z, self.mu, strict=True)]
-
-    def slopes(self, z: Impulses) -> Impulses:
-        """Derivative of `project`."""
-        return [coulomb_projection.projection_derivative(p, mu) for p, mu in zip(z, self.mu, strict=True)]
-
-    def largest_violation(self, nu: np.ndarray, P: Impulses) -> float:
-        """Largest residual of a contact's law over its scale; NaN where anything is."""
-        return float(np.max([r.max(initial=0.0) for r in self.violations(nu, P)], initial=0.0))
-
-    def violations(self, nu: np.ndarray, P: Impulses) -> list[np.ndarray]:
-        """Residual of each contact's law over its scale."""
-        projected = self.project([p - w for p, w in zip(P, self.u(nu), strict=True)])
-        scaled = [np.abs(p - q) / s for p, q, s in zip(P, projected, self.scale, strict=True)]
-        return [r.max(axis=1, initial=0.0) for r in scaled]
-
-
-class LinearisedStep(FrictionProblem):
-    """A step with its geometry linearised at z; laws are held against pairs' speeds or the fastest."""
-
-    def __init__(self, problem: StepNCP, z: np.ndarray, stiff: bool, pairwise: bool = False) -> None:
         self.problem, self.z = problem, z
         self.pattern = _pattern(problem)
-        nv, moving = self.pattern.velocities, self.pattern.moving
-        rows, momentum = problem.bodies.linearise(z)
-        self.rows, self.momentum = rows.copy(), momentum.copy()
-        self.nu = z[:moving].copy()
-        m = problem.model
-        self.speed = float(problem.bodies.speed.max(initial=0.0))
-        root = np.sqrt(m.mass[m.moving]) * problem.bodies.speed[m.moving]
-        self.heaviest = float(np.sqrt(m.mass[m.moving].max()))
-        self.weight = np.repeat(root, nv)
-        self.V, self.u0, self.W, self.T, self.mu = [], [], [], [], []
-        self.start, self.delassus_diagonal, self.scale = [], [], []
+        self.nu = z[: self.pattern.moving].copy()
+        self.fastest = float(problem.bodies.speed.max(initial=0.0))
+        self.slowest = min(float(g.get("U").min()) for g in problem.groups)
+        self.symmetric = True
+        self.dim = max(2, *(1 + len(g.kernel.kind.components) for g in problem.groups))
+        self._mass, self._unscaled = _masses(problem)
         self._geometry: list[tuple[np.ndarray, ...]] = []
-        inverse = np.linalg.inv(self.momentum.reshape(-1, nv, nv).swapaxes(1, 2))
+        H, w, start, self._effective = [], [], [], []
         for g, pattern, inputs in zip(problem.groups, self.pattern.groups, problem.gather, strict=True):
-            U = g.get("U")
-            self.mu.append(g.get("mu")[:, 0])
-            self.scale.append(U if pairwise else np.full_like(U, self.speed))
-            shift = self._eliminate_geometry(g, pattern, z[inputs])
-            self.delassus_diagonal.append(self._own_delassus(pattern, inverse))
-            if stiff:
-                self.T.append(_geometric_stiffness(g, pattern, z[inputs], shift))
-            else:
-                self.T.append(np.zeros((g.n, pattern.ends, pattern.ends)))
+            self._effective.append(np.abs(g.get("m_c")[:, 0]))
+            wrenches, u, impulses = self._frozen(g, pattern, z[inputs])
+            H.append(wrenches)
+            w.append(u - np.einsum("nik,ni->nk", wrenches, self.nu[pattern.at_ends]))
+            start.append(impulses)
+        rows = problem.bodies.linearise(z)[0].reshape(-1, self.pattern.velocities, 1)
+        free = self.nu - np.linalg.solve(self._mass, self._unscaled @ rows).ravel()
+        M, H_all = self._sparse(H)
+        mu = np.concatenate([g.get("mu")[:, 0] for g in problem.groups])
+        self.contacts: ContactProblem = ContactProblem(
+            M=M, H=H_all, v_free=free, w=self._joined(w), mu=mu, dim=self.dim
+        )
+        self.start = self._joined(start)
 
-    def _eliminate_geometry(self, g: ContactGroup, pattern: GroupPattern, shown: np.ndarray) -> np.ndarray:
-        """u_0, V and W of a group, its closest points eliminated; how these move with the velocities.
+    def _frozen(
+        self, g: ContactGroup, pattern: GroupPattern, shown: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Wrenches (n, ends, k), contact velocities at z and impulses there (n, k) of a group.
 
-        A closed, sticking contact is shown to the contact's rows: those of its law are then u itself.
+        A closed, sticking contact is shown to the contact's rows: those of its law are then u itself. Closest
+        points that are not settled are, to first order.
         """
         at, ends, own, U = g.kernel.layout.at, pattern.ends, pattern.own, g.get("U")
-        geometry, law = slice(0, at["P_n"].start), slice(at["P_n"].start, own)
-        self.start.append(shown[:, ends + at["P_n"].start :].copy())
+        geometry, law = slice(0, at["P_n"].start), slice(at["P_n"].start, at["S"].stop)
+        impulses = shown[:, ends:][:, law] * self._effective[-1][:, None]
+        impulses *= impulses[:, :1] > 0
         shown[:, ends + at["P_n"].start] = (CLOSED * U * (1 + 1 / np.maximum(g.get("mu"), 1e-3)))[:, 0]
         shown[:, ends + at["P_n"].start + 1 :] = 0.0
         F, entries = g.linear(shown, g.parameters)
@@ -138,45 +90,64 @@ class LinearisedStep(FrictionProblem):
         )
         self._geometry.append((pattern.at_own[:, geometry], shift, pattern.at_own[:, law]))
         bent = A[:, law, ends:][:, :, geometry] @ shift
-        self.V.append(U[:, :, None] * (A[:, law, :ends] - bent[:, :, :ends]))
-        self.u0.append(U * (F[:, law] - bent[:, :, ends]))
-        self.W.append(A[:, own:, ends:][:, :, law].copy())
-        return shift
+        u = U * (F[:, law] - bent[:, :, ends])
+        W = A[:, own:, ends:][:, :, law]
+        nv = self.pattern.velocities
+        bodies = self.pattern.bodies(pattern)
+        parts = [self._unscaled[b] @ W[:, nv * j : nv * (j + 1)] for j, b in enumerate(bodies.T)]
+        H = -np.concatenate(parts, axis=1) / self._effective[-1][:, None, None]
+        V = A[:, law, :ends] - bent[:, :, :ends]
+        self.symmetric &= bool(np.all(np.einsum("nki,nik->nk", V, H) > 0))
+        return H, u, impulses
 
-    def _own_delassus(self, pattern: GroupPattern, inverse: np.ndarray) -> np.ndarray:
-        """The diagonal of the Delassus matrix -V M^-1 W at the last group's contacts, (n, 1 + components).
+    def _sparse(self, H: list[np.ndarray]) -> tuple[object, object]:
+        """M and H."""
+        from scipy.sparse import block_diag, csc_matrix  # (here: it takes long to import)
 
-        Components of friction share the largest of theirs: the ball stays a ball.
-        """
-        V, W, nv = self.V[-1], self.W[-1], self.pattern.velocities
-        own = np.zeros(V.shape[:2])
-        for first in range(0, pattern.ends, nv):
-            part = slice(first, first + nv)
-            body = inverse[pattern.at_ends[:, first] // nv]
-            own -= np.einsum("nki,nij,njk->nk", V[:, :, part], body, W[:, part])
-        own[:, 1:] = own[:, 1:].max(axis=1, initial=0.0, keepdims=True)
-        return own
+        rows, columns, first = [], [], 0
+        for pattern, part in zip(self.pattern.groups, H, strict=True):
+            rows.append(np.broadcast_to(pattern.at_ends[:, :, None], part.shape).ravel())
+            own = self.dim * (first + np.arange(pattern.n))[:, None, None] + np.arange(part.shape[2])
+            columns.append(np.broadcast_to(own, part.shape).ravel())
+            first += pattern.n
+        places = (np.concatenate(rows), np.concatenate(columns))
+        values = np.concatenate([part.ravel() for part in H])
+        shape = (self.nu.size, self.dim * first)
+        return block_diag(list(self._mass), format="csc"), csc_matrix((values, places), shape=shape)
 
-    def unknowns(self, nu: np.ndarray, P: Impulses) -> np.ndarray:
-        """All unknowns of the step, closest points carried along and then solved for."""
+    def _joined(self, values: list[np.ndarray]) -> np.ndarray:
+        """All groups as one vector, zero where a contact has fewer components of friction."""
+        return np.concatenate([np.pad(v, ((0, 0), (0, self.dim - v.shape[1]))) for v in values]).ravel()
+
+    def unknowns(self, solution: ContactSolution) -> np.ndarray:
+        """All unknowns of the step at a solution, closest points carried along and then solved for."""
         z = self.z.copy()
-        z[: nu.size] = nu
-        dnu = nu - self.nu
-        for g, (at, shift, law), p in zip(self.pattern.groups, self._geometry, P, strict=True):
+        z[: self.nu.size] = solution.velocity
+        dnu = solution.velocity - self.nu
+        impulses = solution.impulse.reshape(-1, self.dim)
+        first = 0
+        for g, (at, shift, law), m_c in zip(
+            self.pattern.groups, self._geometry, self._effective, strict=True
+        ):
             z[at] -= (shift[:, :, :-1] @ dnu[g.at_ends][:, :, None])[:, :, 0] + shift[:, :, -1]
-            z[law] = p
+            z[law] = impulses[first : first + g.n, : law.shape[1]] / m_c[:, None]
+            first += g.n
         update_closest_points(self.problem, z)
         return z
 
 
-def _geometric_stiffness(
-    g: ContactGroup, pattern: GroupPattern, inputs: np.ndarray, shift: np.ndarray
-) -> np.ndarray:
-    """T of a group's contacts with the impulses at hand."""
-    own, ends, geometry = pattern.own, pattern.ends, slice(0, g.kernel.layout.at["P_n"].start)
-    _, entries = g.linear(inputs, g.parameters)
-    A = pattern.blocks(g.kernel.sparsity(False), entries)
-    return np.asarray(A[:, own:, :ends] - A[:, own:, ends:][:, :, geometry] @ shift[:, :, :ends])
+def _masses(problem: StepNCP) -> tuple[np.ndarray, np.ndarray]:
+    """Mass matrices of the moving bodies at the start, and what takes the scales off their momentum rows."""
+    m, nv, dim = problem.model, problem.velocities, problem.model.dim
+    moving, bodies = m.moving, problem.bodies
+    mass, unscaled = np.zeros((2, moving.size, nv, nv))
+    k = np.arange(dim)
+    mass[:, k, k] = m.mass[moving, None]
+    mass[:, dim:, dim:] = np.linalg.inv(bodies.J_inverse[moving])
+    unscaled[:, k, k] = 1 / bodies.weights[moving, :1]
+    angular = bodies.weights[moving, 1:].reshape(-1, nv - dim, nv - dim)  # (symmetric)
+    unscaled[:, dim:, dim:] = np.linalg.inv(angular)
+    return mass, unscaled
 
 
 def update_closest_points(problem: StepNCP, z: np.ndarray) -> None:

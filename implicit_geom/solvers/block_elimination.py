@@ -18,8 +18,6 @@ from typing import Any
 
 import numpy as np
 
-from implicit_geom.process.lazy import cached_property
-
 # an ordering for patterns that are symmetric, with pivots on the diagonal as far as they are not small
 FACTORS: dict[str, Any] = {
     "permc_spec": "MMD_AT_PLUS_A",
@@ -85,34 +83,6 @@ class BlockPattern:
         self.indices = (places % self.moving).astype(np.int32)
         count = np.bincount(places // self.moving, minlength=self.moving)
         self.indptr = np.concatenate([[0], np.cumsum(count)]).astype(np.int32)
-
-    @cached_property
-    def colours(self) -> list[tuple[int, np.ndarray]]:
-        """The contacts in sets that share no body: groups, and which of their contacts."""
-        bodies = self.moving // self.velocities
-        total = sum(g.n for g in self.groups)
-        # a contact with one body that moves has a second one of its own
-        ends = np.repeat(bodies + np.arange(total), 2).reshape(total, 2)
-        group = np.repeat(np.arange(len(self.groups)), [g.n for g in self.groups])
-        first = np.concatenate([[0], np.cumsum([g.n for g in self.groups])])
-        for k, g in enumerate(self.groups):
-            ends[first[k] : first[k + 1], : g.ends // self.velocities] = self.bodies(g)
-        found = []
-        left = np.arange(total)
-        while left.size:
-            taken = np.zeros(bodies + total, bool)
-            chosen, free = [], left
-            while free.size:  # the first one at both of its bodies, again and again
-                earliest = np.full(bodies + total, total)
-                np.minimum.at(earliest, ends[free].ravel(), np.repeat(free, 2))
-                now = free[np.all(earliest[ends[free]] == free[:, None], axis=1)]
-                chosen.append(now)
-                taken[ends[now]] = True
-                free = free[~np.any(taken[ends[free]], axis=1)]
-            colour = np.sort(np.concatenate(chosen))
-            found += [(k, colour[group[colour] == k] - first[k]) for k in np.unique(group[colour]).tolist()]
-            left = np.setdiff1d(left, colour, assume_unique=True)
-        return found
 
     def bodies(self, group: GroupPattern) -> np.ndarray:
         """The bodies of a group's contacts that move, (n, 1 or 2)."""

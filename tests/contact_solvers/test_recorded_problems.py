@@ -1,4 +1,4 @@
-"""Recorded problems of bins, stacks, an arch and a wedge: the default solver certifies all of them.
+"""Recorded problems of bins, stacks, an arch, a wedge and a jam: the default solver certifies all of them.
 
 Those of our own scenes are what the scenes give.
 """
@@ -15,6 +15,7 @@ from implicit_geom.experiments import contact_scenes
 from implicit_geom.experiments.contact_problem_sets import SCENES
 from implicit_geom.experiments.contact_problem_sets import recorded as read
 from implicit_geom.solvers.contact.problem import ContactProblem
+from implicit_geom.solvers.contact.pssn import points
 from implicit_geom.solvers.contact.solve import solve_contact
 
 NAMES = sorted(path.stem for path in RECORDED.glob("*.npz"))
@@ -89,3 +90,24 @@ def test_scenes_are_as_recorded(name: str, scene_problems: dict[str, ContactProb
     np.testing.assert_allclose(kept.W.toarray(), made.W.toarray(), atol=1e-12)
     np.testing.assert_allclose(kept.q, made.q, atol=1e-12)
     np.testing.assert_array_equal(kept.mu, made.mu)
+
+
+@pytest.mark.parametrize("name", ["arch11", "capsule27", "jammed27", "stack10"])
+def test_proximal_points_alone(name: str) -> None:
+    """Without sweeps: certified, from nothing; a solution is one at once; not without a budget."""
+    found = solve_contact(recorded(name), sweeps=False)
+    assert found.converged
+    assert found.info["by"] == "points"
+    again = solve_contact(recorded(name), sweeps=False, start=found)
+    assert again.factorisations == 0
+    assert again.converged
+    assert not solve_contact(recorded(name), sweeps=False, budget=0).converged
+
+
+def test_a_jam(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ellipsoids wedged in a box, from 1e-10 m/s to 1e-13: c grows until rounding must be allowed for."""
+    jammed = recorded("jammed27")
+    start = solve_contact(jammed, tolerance=2e-10)
+    assert solve_contact(jammed, sweeps=False, tolerance=1e-13, start=start).converged
+    monkeypatch.setattr(points, "ROUNDING", 0.0)
+    assert solve_contact(jammed, sweeps=False, tolerance=1e-13, start=start).error > 1e-11
