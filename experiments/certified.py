@@ -42,6 +42,7 @@ def solves_of(run: Trajectory) -> Iterator[Solve]:
             int(row["iterations"]),
             row["status"],
             float(row["residual"]),
+            bodies=solves.bodies[i],
         )
         start = end
 
@@ -58,11 +59,14 @@ def _record(c: np.void) -> ContactRecord:
         np.array([c["p_t"], c["p_o"], c["p_r"]]),
         np.array([c["v_t"], c["v_o"], c["v_r"]]),
         int(c["stage"]),
-        bool(c["impact"]),
-        float(c["bounce"]),
-        bool(c["lagged"]),
-        c["end_point"],
-        bool(c["slid"]),
+        impact=bool(c["impact"]),
+        bounce=float(c["bounce"]),
+        approach=float(c["approach"]),
+        compression=np.array([c["c_n"], c["c_t"], c["c_o"], c["c_r"]]),
+        lagged=bool(c["lagged"]),
+        end_point=c["end_point"],
+        slid=bool(c["slid"]),
+        feature=int(c["feature"]),
     )
 
 

@@ -26,6 +26,7 @@ from implicit_geom import shapes
 from implicit_geom.geometry.distance import distance
 from implicit_geom.interface.errors import SceneError, SceneNotice, SimulationError
 from implicit_geom.run.batch import Batch, simulate_batch
+from implicit_geom.run.certify import Certificate
 from implicit_geom.run.simulate import simulate
 from implicit_geom.run.storage.replay import replay
 from implicit_geom.run.storage.step_failed import StepFailed
@@ -58,6 +59,7 @@ __all__ = [
     "Advice",
     "Attribution",
     "Batch",
+    "Certificate",
     "Comparison",
     "ContactProblem",
     "ContactSolution",

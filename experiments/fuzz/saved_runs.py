@@ -18,6 +18,7 @@ import numpy as np
 from implicit_geom import shapes
 from implicit_geom.experiments.fuzz.files import BYTES, Alone, Case, outcome
 from implicit_geom.experiments.fuzz.hostile_hdf5 import ATTACKS
+from implicit_geom.run.record.solve_log import ARRAYS
 from implicit_geom.run.simulate import simulate
 from implicit_geom.run.storage.run_file import HEAD, MAGIC, VERSION
 from implicit_geom.run.trajectory import Trajectory
@@ -62,10 +63,8 @@ def content(path: Path) -> bytes:
     """All that a run holds; what follows from it is asked for, too."""
     run = Trajectory.load(path)
     with np.errstate(all="ignore"):
-        _ = run.energy, run.contacts, run.states, run.steps
-    solves = [
-        getattr(run.solves, name).tobytes() for name in ("table", "x", "q", "v", "w", "half", "contacts")
-    ]
+        _ = run.energy, run.contacts, run.impacts, run.states, run.steps
+    solves = [getattr(run.solves, name).tobytes() for name in ARRAYS]
     start = [np.float64(run.initial.time).tobytes(), *(getattr(run.initial, p).tobytes() for p in "xqvw")]
     texts = json.dumps([to_dict(run.scene), run.options.as_dict(), run.memory, run.failure]).encode()
     return b"".join([*solves, *start, run.steps.tobytes(), texts])

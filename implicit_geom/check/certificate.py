@@ -8,8 +8,10 @@ stage by stage,
                             pose that follows from the velocities
     gap               m     largest penetration, or distance left between bodies that press
     complementarity   m/s   min(p_n / m_c, gap / h), and any negative p_n / m_c; in a velocity stage
-                            min(p_n / m_c, normal velocity + bounce)
-    friction          m/s   |s - Proj(s - w)| for the friction ellipsoid, w the slip its stage names
+                            and in an impact min(p_n / m_c, normal velocity + bounce)
+    friction          m/s   |s - Proj(s - w)| for the friction ellipsoid, w the slip its stage names; in an
+                            impact s is of the whole impulse and w the slip after, where the law has phases
+                            each has its own
 
 with 1/m_c = 1/m_1 + 1/m_2. A classical stepper is held to its own laws: its gap and its pyramid
 (`classical_laws`), its wrenches where it takes them.
@@ -26,8 +28,15 @@ from typing import Any
 import numpy as np
 
 from implicit_geom.check.classical_laws import law_gap, pyramid_residual, relaxation_separation
-from implicit_geom.check.friction_check import FrictionParameters, friction_residual, slips
+from implicit_geom.check.friction_check import (
+    FrictionParameters,
+    friction_residual,
+    short_parts,
+    slips,
+    velocities_at,
+)
 from implicit_geom.check.geometry_proof import geometry_residual as geometry_residual
+from implicit_geom.check.impact_check import after_impulses, compressed, decompressed, two_phases
 from implicit_geom.check.motion_arrays import (
     AFTER,
     BEFORE,
@@ -45,7 +54,7 @@ from implicit_geom.check.motion_arrays import (
     transposed,
 )
 from implicit_geom.model.model import Model, State
-from implicit_geom.model.records import EULER, LAGGED, POSITION, VELOCITY
+from implicit_geom.model.records import IMPACT, LAGGED, POSITION, VELOCITY, takes_part
 from implicit_geom.model.solve_arrays import SolveArrays, solve_arrays
 from implicit_geom.scene.switches import Stepper
 
@@ -70,23 +79,42 @@ def residuals(
     c = c[(c["p_n"] != 0) | (c["stage"] == VELOCITY)] if stepper.approximated else c
     if not len(c):
         return out
-    at, h = c["solve"], motion.h[c["solve"]]
+    at = c["solve"]
+    h, impact = motion.lengths[at], c["stage"] == IMPACT
     laws = FrictionParameters.of(model, c)
     # a step that runs backwards has the same forces, and so impulses of the other sign
-    m_c = np.sign(h) * laws.m_c
+    m_c = np.where(motion.h[at] < 0, -1.0, 1.0) * laws.m_c
     relative, slip = slips(motion, c, laws)
-    gap = law_gap(motion, c, stepper) - np.abs(h) * relaxation_separation(motion, c, laws, slip, stepper)
-    distance = np.where(c["stage"] == VELOCITY, dot(c["normal"], relative) + c["bounce"], gap / np.abs(h))
+    gap = law_gap(motion, c, stepper) - h * relaxation_separation(motion, c, laws, slip, stepper)
+    of_velocities = impact | (c["stage"] == VELOCITY) | short_parts(c)
+    distance = np.where(of_velocities, dot(c["normal"], relative) + c["bounce"], gap / h)
     pressed = c["p_n"] / m_c
     natural = np.maximum(np.abs(np.minimum(pressed, distance)), -pressed)
-    np.maximum.at(out["gap"], at, np.abs(gap))
+    np.maximum.at(out["gap"], at, np.where(impact & (c["p_n"] == 0), np.maximum(-gap, 0.0), np.abs(gap)))
+    phases = two_phases(motion, c)
+    if np.any(phases):
+        early, late, slip_early = _phases(motion, c)
+        done = early["p_n"] / m_c, dot(c["normal"], slip_early[0])
+        both = np.maximum(np.maximum(np.abs(np.minimum(*done)), -done[0]), -np.minimum(pressed, distance))
+        natural = np.where(phases, np.maximum(both, 0.0), natural)
     np.maximum.at(out["complementarity"], at, natural)
     if stepper.friction == "pyramid" and model.dim == 3:
         friction = pyramid_residual(motion, c, laws, m_c, slip, stepper)
     else:
         friction = friction_residual(c, laws, m_c, slip)
+        if np.any(phases):
+            parts = [(early, slip_early[1][:, 1:]), (late, slip)]
+            each = [friction_residual(rows, laws, m_c, against) for rows, against in parts]
+            friction = np.where(phases, np.maximum(*each), friction)
     np.maximum.at(out["friction"], at, friction)
     return out
+
+
+def _phases(motion: MotionArrays, c: np.ndarray) -> tuple[np.ndarray, np.ndarray, tuple[np.ndarray, ...]]:
+    """Contacts in the compression and in the decompression of impacts, and velocities between them."""
+    early = compressed(c)
+    between = after_impulses(motion, early[two_phases(motion, c)])
+    return early, decompressed(c), velocities_at(motion, c, END, between)
 
 
 def step_residuals(model: Model, solve: Any) -> dict[str, float]:
@@ -96,10 +124,15 @@ def step_residuals(model: Model, solve: Any) -> dict[str, float]:
 
 
 def _dynamics(motion: MotionArrays, c: np.ndarray) -> np.ndarray:
-    """(S,) residual of the momentum balance [C07, eq. 4] over each kick, and of the pose [C07, eq. 2]."""
+    """(S,) residual of the momentum balance [C07, eq. 4] over each kick, and of the pose [C07, eq. 2].
+
+    A body that a solve does not move keeps its pose and its velocities to the last bit, one in an impact
+    its pose; where it does not, the residual is infinite.
+    """
     model, dim, h = motion.model, motion.model.dim, motion.h[:, None, None]
-    moving, euler = model.moving, motion.euler
+    moving = model.moving
     m, J = model.mass[moving, None], model.inertia[moving]
+    moved = motion.moved[:, moving]
     impulse = (_impulses(motion, c) + _loads(motion))[:, :, moving]
     x, R, nu = (a[:, :, moving] for a in (motion.x, motion.R, motion.nu))
     v, w = nu[..., :dim], nu[..., dim:]
@@ -110,11 +143,11 @@ def _dynamics(motion: MotionArrays, c: np.ndarray) -> np.ndarray:
         turn = planar((h * w[DURING])[..., 0])
     else:
         left = right = momentum(R[END], J, w[DURING])
-        if not np.all(euler):
+        rattle = motion.rattle[:, None] & moved
+        if np.any(rattle):
             left, right = left.copy(), right.copy()
-            rattle = ~euler
             T = tangent((h * w[DURING])[rattle])
-            start = momentum(R[START, rattle], J, w[DURING, rattle])
+            start = momentum(R[START, rattle], J[np.nonzero(rattle)[1]], w[DURING, rattle])
             left[rattle] = np.linalg.solve(transposed(T), start[..., None])[..., 0]
             right[rattle] = np.linalg.solve(T, right[rattle][..., None])[..., 0]
         change = np.stack([left - momentum(R[START], J, w[BEFORE]), momentum(R[END], J, w[AFTER]) - right])
@@ -122,11 +155,16 @@ def _dynamics(motion: MotionArrays, c: np.ndarray) -> np.ndarray:
         along = apply(transposed(axes), apply(transposed(R), change - impulse[..., dim:]))
         rows.append(along / np.sqrt(m * values))
         turn = exponential(h * w[DURING])
-    rows.append(((x[END] - x[START]) / h - v[DURING])[None])
-    turned = np.max(np.abs(R[END] - turn @ R[START]), axis=(-2, -1)) / motion.h[:, None]
+    travels = moved & ~motion.impact[:, None]
+    h = np.where(motion.impact, 1.0, motion.h)[:, None, None]
+    rows.append(np.where(travels[..., None], (x[END] - x[START]) / h - v[DURING], 0.0)[None])
+    turned = np.max(np.abs(R[END] - turn @ R[START]), axis=(-2, -1)) / motion.lengths[:, None]
     gyration = np.sqrt(np.max(np.diagonal(J, axis1=1, axis2=2), axis=1) / m[:, 0])
-    rows.append((turned * gyration)[None, ..., None])
-    return np.max([np.max(np.abs(row), axis=(0, 2, 3)) for row in rows], axis=0)
+    rows.append(np.where(travels, turned * gyration, 0.0)[None, ..., None])
+    largest = np.max([np.max(np.abs(row), axis=(0, 2, 3)) for row in rows], axis=0)
+    stays = np.all(x[END] == x[START], axis=-1) & np.all(R[END] == R[START], axis=(-2, -1))
+    stays &= moved | np.all(nu[AFTER] == nu[BEFORE], axis=-1)
+    return np.where(np.all(travels | stays, axis=1), largest, np.inf)
 
 
 def _impulses(motion: MotionArrays, c: np.ndarray) -> np.ndarray:
@@ -136,9 +174,7 @@ def _impulses(motion: MotionArrays, c: np.ndarray) -> np.ndarray:
     """
     dim = motion.model.dim
     out = np.zeros((2, *motion.nu.shape[1:]))
-    euler = motion.euler[c["solve"]]
-    early = np.where(euler, EULER, POSITION)
-    c = c[(c["stage"] == early) | (c["stage"] == VELOCITY) | (euler & (c["stage"] == LAGGED))]
+    c = c[takes_part(motion.form[c["solve"]], c["stage"])]
     kick, at, n = np.where(c["stage"] == VELOCITY, 1, 0), c["solve"], c["normal"]
     pose = np.where((c["stage"] == POSITION) | (c["stage"] == LAGGED), START, END)
     force = c["p_n"][:, None] * n + c["p_t"][:, None] * c["tangent"]
@@ -154,7 +190,8 @@ def _impulses(motion: MotionArrays, c: np.ndarray) -> np.ndarray:
 
 def _loads(motion: MotionArrays) -> np.ndarray:
     """Impulses of gravity and applied loads in both kicks, (2, S, B, dim + spins)."""
-    euler, h = motion.euler[:, None, None], motion.h[:, None, None]
-    late = np.where(motion.euler, motion.time, motion.time + motion.h)
+    rattle, h = motion.rattle[:, None, None], motion.h[:, None, None]
+    late = np.where(motion.rattle, motion.time + motion.h, motion.time)
     first, second = motion.model.loads_at(np.stack([motion.time, late]))
-    return np.stack([np.where(euler, h, h / 2) * first, np.where(euler, 0.0, h / 2) * second])
+    share = np.stack([np.where(rattle, h / 2, h), np.where(rattle, h / 2, 0.0)])
+    return np.asarray(share * motion.moved[:, :, None] * np.stack([first, second]))

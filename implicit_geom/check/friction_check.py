@@ -21,7 +21,7 @@ from implicit_geom.check.motion_arrays import (
     rotational_velocity,
 )
 from implicit_geom.model.model import Model
-from implicit_geom.model.records import EULER, LAGGED, POSITION, VELOCITY
+from implicit_geom.model.records import EULER, IMPACT, LAGGED, POSITION, VELOCITY
 
 
 @dataclass(frozen=True)
@@ -54,15 +54,17 @@ class FrictionParameters:
 def slips(motion: MotionArrays, c: np.ndarray, laws: FrictionParameters) -> tuple[np.ndarray, np.ndarray]:
     """Relative velocity (C, dim) and slip (C, 3) that each contact's stage names.
 
-    Velocity stage: at the end. Euler: the velocities that moved the bodies, at the end, or at the start
-    for a LAGGED contact. Stage 1 of RATTLE:
-    at the start where friction lags, otherwise the mean of the stage's slips at its start and at its end
-    (NaN where no record of the velocity stage tells the normal there).
+    Velocity stage and impacts: at the end. Euler: the velocities that moved the bodies, at the end, or at
+    the start for a LAGGED contact. Stage 1 of RATTLE: at the start where friction lags, otherwise the mean
+    of the stage's slips at its start and at its end (NaN where no record of the velocity stage tells the
+    normal there); that at its start in a short part, see `short_parts`.
     """
     stage = c["stage"]
-    mean = (stage == POSITION) & ~c["lagged"]
-    moved = (stage == EULER) | (stage == LAGGED) | mean
-    velocity = np.where(stage == VELOCITY, AFTER, np.where(moved, DURING, BEFORE))
+    own = (stage == POSITION) & ~c["lagged"]
+    mean = own & ~short_parts(c)
+    moved = (stage == EULER) | (stage == LAGGED) | own
+    at_end = (stage == VELOCITY) | (stage == IMPACT)
+    velocity = np.where(at_end, AFTER, np.where(moved, DURING, BEFORE))
     pose = np.where((stage == POSITION) | (stage == LAGGED), START, END)
     frame = (c["normal"], c["tangent"], c["binormal"])
     relative, slip = _slip(motion, c, c["point"], frame, pose, velocity)
@@ -73,6 +75,15 @@ def slips(motion: MotionArrays, c: np.ndarray, laws: FrictionParameters) -> tupl
         _, late = _slip(motion, rows, rows["end_point"], arrived, END, DURING)
         slip[mean] = np.where(found[:, None], (slip[mean] + late) / 2, np.nan)
     return relative, slip
+
+
+def short_parts(c: np.ndarray) -> np.ndarray:
+    """(C,) contacts of stage 1 that do not move in it: those of a part that only leads to an impact.
+
+    It is so short that gaps follow from velocities: its laws are those of velocities, at its start.
+    """
+    still = np.all(c["end_point"] == c["point"], axis=1)
+    return np.asarray((c["stage"] == POSITION) & ~c["lagged"] & still)
 
 
 def _slip(
@@ -95,6 +106,20 @@ def _slip(
         return relative, np.stack([dot(t, relative), nothing, nothing], axis=1)
     spin = dot(n, nu[1][:, dim:] - nu[0][:, dim:])
     return relative, np.stack([dot(t, relative), dot(o, relative), spin], axis=1)
+
+
+def velocities_at(
+    motion: MotionArrays, c: np.ndarray, pose: int, nu: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Relative velocity (C, dim) and (u_n, v_t, v_o, v_r) (C, 4) of contacts, for velocities (S, B, ...)."""
+    dim, at = motion.model.dim, c["solve"]
+    own = [nu[at, c[side]] for side in ("first", "second")]
+    r = [c["point"] - motion.x[pose, at, c[side]] for side in ("first", "second")]
+    one, two = (u[:, :dim] + rotational_velocity(u[:, dim:], lever) for u, lever in zip(own, r, strict=True))
+    relative = two - one
+    spin = dot(c["normal"], own[1][:, dim:] - own[0][:, dim:]) if dim == 3 else np.zeros(len(c))
+    axes = (c["normal"], c["tangent"], c["binormal"])
+    return relative, np.stack([*(dot(axis, relative) for axis in axes), spin], axis=1)
 
 
 def _stage_two(rows: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

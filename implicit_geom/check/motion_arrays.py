@@ -22,7 +22,8 @@ class MotionArrays:
     model: Model
     time: np.ndarray
     h: np.ndarray
-    euler: np.ndarray  # (S,) of Euler's form, one kick at the end; otherwise RATTLE's, one at either end
+    form: np.ndarray  # (S,)
+    moved: np.ndarray  # (S, B) which bodies a solve moves; the others stay as they are
     x: np.ndarray
     R: np.ndarray
     nu: np.ndarray
@@ -32,15 +33,33 @@ class MotionArrays:
         path, table = solves.path(initial), solves.table
         R = matrix(path.q) if model.dim == 3 else planar(path.q)
         nu = np.concatenate([path.v, path.w], axis=-1)
+        # nothing is moved in an impact: its one kick is from BEFORE to AFTER
+        travels = (solves.bodies & (table["form"] != "impact")[:, None])[..., None]
         return MotionArrays(
             model,
             table["time"],
             table["h"],
-            table["form"] == "euler",
+            table["form"],
+            solves.bodies,
             np.stack([path.x[:-1], path.x[1:]]),
             np.stack([R[:-1], R[1:]]),
-            np.stack([nu[:-1], solves.half, nu[1:]]),
+            np.stack([nu[:-1], np.where(travels, solves.half, nu[1:]), nu[1:]]),
         )
+
+    @property
+    def impact(self) -> np.ndarray:
+        """(S,) solves that are impacts: of no length, at one pose."""
+        return np.asarray(self.form == "impact")
+
+    @property
+    def rattle(self) -> np.ndarray:
+        """(S,) solves with a kick at either end; the others have one, at the end."""
+        return np.asarray(self.form == "rattle")
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """(S,) |h|, 1 for impacts: what distances are divided by."""
+        return np.where(self.impact, 1.0, np.abs(self.h))
 
 
 def dot(a: np.ndarray, b: np.ndarray) -> np.ndarray:

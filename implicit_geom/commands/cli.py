@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, NoReturn, TextIO
 
-from implicit_geom.commands import advise, bench, compare, contact, demo, reproduce, run, sweep
+from implicit_geom.commands import advise, bench, certify, compare, contact, demo, reproduce, run, sweep
 from implicit_geom.interface.errors import SceneError, SceneNotice
 from implicit_geom.interface.words import one_line
 from implicit_geom.process.signals import listening, status
@@ -41,7 +41,7 @@ def parser() -> argparse.ArgumentParser:
     debug = argparse.ArgumentParser(add_help=False)
     debug.add_argument("--debug", action="store_true", help="show the traceback of an error")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=_Parser)
-    for command in (demo, run, compare, advise, sweep, reproduce, bench, contact):
+    for command in (demo, run, certify, compare, advise, sweep, reproduce, bench, contact):
         command.add(commands, debug)
     return top
 

@@ -114,7 +114,8 @@ def _solves(
     table["iterations"], table["status"] = rows.iterations, "converged"
     table["residual"] = rows.residual
     contacts = _contacts(model, engine, rows)
-    return SolveArrays(table, rows.x, rows.q, rows.v, rows.w, rows.half, contacts)
+    bodies = np.ones(rows.x.shape[:2], bool)
+    return SolveArrays(table, rows.x, rows.q, rows.v, rows.w, rows.half, bodies, contacts)
 
 
 def _contacts(model: Model, engine: Engine, rows: MarchOutput) -> np.ndarray:

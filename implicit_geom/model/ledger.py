@@ -1,17 +1,22 @@
 """The energy ledger: work of loads, friction and impacts in each step, and what is left.
 
-A solve is one kick (`implicit-euler`) or two (the stages of `implicit-rattle`) at fixed poses. The work of
-an impulse p in a kick is p . (u + u') / 2, with u and u' the velocities it acts against before and
+A solve is one kick (`implicit-euler`, an impact) or two (the stages of `implicit-rattle`) at fixed poses. The
+work of an impulse p in a kick is p . (u + u') / 2, with u and u' the velocities it acts against before and
 after. Over a solve
 
     change of kinetic + potential = work - friction - impact + remainder
 
     work       of applied forces and torques, gravity apart
-    friction   minus the work of friction where a contact slides, or slid at the start
-    impact     minus the work of all impulses of contacts that were open, or approaching, at the start (their
-               friction included: of either part alone not even the sign is certain), and of gravity
-               acting all step long on a body that was stopped on its way
+    friction   lost where a contact slides, or slid at the start; never negative
+    impact     minus the work of all impulses of an impact, and of contacts that were open, or approaching,
+               at the start (their friction included: of either part alone not even the sign is certain),
+               and of gravity acting all step long on a body that was stopped on its way
     remainder  all else: the error of the time step
+
+The loss in friction is that in a contact's kicks, -p_f . (u + u') / 2, as of all other impulses. A contact
+that rolls runs along its body, though, while a kick acts at one place of it, where u is not the slip: in one
+that hardly slides the loss may come out negative. It is then that of the friction law, -p_f . slip >= 0, and
+what is left is the error of the time step.
 """
 
 from __future__ import annotations
@@ -25,7 +30,16 @@ from implicit_geom.equations.thresholds import SLIDES_IN_LEDGER
 from implicit_geom.model.energy import energy
 from implicit_geom.model.model import Model, State
 from implicit_geom.model.momentum_rows import spins_of_momentum
-from implicit_geom.model.records import EULER, LAGGED, POSITION, VELOCITY, ContactRecord, Solve
+from implicit_geom.model.records import (
+    EULER,
+    IMPACT,
+    LAGGED,
+    POSITION,
+    VELOCITY,
+    ContactRecord,
+    Solve,
+    takes_part,
+)
 from implicit_geom.model.solve_arrays import SolveArrays
 
 
@@ -41,22 +55,42 @@ def entries(model: Model, initial: State, solves: SolveArrays) -> dict[str, np.n
     work = np.sum(np.sum(kicks.applied * kicks.mean, axis=(2, 3)), axis=0)
     friction, impact = np.zeros(len(solves)), np.zeros(len(solves))
     if len(c):
-        # contacts of a stage that the form does not have do nothing
-        euler = solves.table["form"][c["solve"]] == "euler"
-        lagged = euler & (c["stage"] == LAGGED)
-        c = c[(c["stage"] == VELOCITY) | (c["stage"] == np.where(euler, EULER, POSITION)) | lagged]
+        c = c[takes_part(solves.table["form"][c["solve"]], c["stage"])]
         normal, tangential = _works(model, path, kicks, c)
-        sliding = ~c["impact"] & (c["slid"] | _slides(kicks, c))
-        np.add.at(impact, c["solve"], np.where(c["impact"], -normal - tangential, 0.0))
-        np.add.at(friction, c["solve"], np.where(sliding, -tangential, 0.0))
+        struck = _struck(c)
+        np.add.at(impact, c["solve"], np.where(struck, -normal - tangential, 0.0))
+        rows = c[~struck]
+        lost = _lost(rows, solves.table["h"][rows["solve"]], tangential[~struck], _slides(kicks, rows))
+        np.add.at(friction, rows["solve"], lost)
         impact -= _stopped(model, path, kicks, c)
     found = {"change": change, "work": work, "friction": friction, "impact": impact}
     return {**found, "remainder": change - work + friction + impact}
 
 
+def _lost(c: np.ndarray, h: np.ndarray, work: np.ndarray, slides: np.ndarray) -> np.ndarray:
+    """(C,) J: loss in friction of contacts that were not struck; that of a pair on its first row."""
+    law = c["p_t"] * c["v_t"] + c["p_o"] * c["v_o"] + c["p_r"] * c["v_r"]
+    # (a step that runs backwards has impulses of the other sign)
+    sense = np.where(h < 0, -1.0, 1.0)
+    work = np.where(slides | c["slid"], -sense * work, 0.0)
+    law = np.where(slides, np.maximum(-sense * law, 0.0), 0.0)
+    keys = c["solve"] * (int(c["pair"].max(initial=0)) + 1) + c["pair"]
+    _, first, group = np.unique(keys, return_index=True, return_inverse=True)
+    both, laws = (np.bincount(group, values, len(first)) for values in (work, law))
+    out = np.zeros(len(c))
+    out[first] = np.where(both >= 0, both, laws)
+    return np.asarray(sense * out)
+
+
+def _struck(c: np.ndarray) -> np.ndarray:
+    """(C,) whether the work of a contact's impulses belongs to an impact."""
+    return np.asarray(c["impact"] | (c["stage"] == IMPACT))
+
+
 @dataclass(frozen=True)
 class _Kicks:
-    """The two kicks of every solve; Euler's form has its second one only in an impact, without loads.
+    """The two kicks of every solve; Euler's form has its second one only where it has restitution, without
+    loads, an impact has its first one only.
 
     mean      (2, S, B, dim + spins) of the velocities before and after
     applied   (2, S, B, dim + spins) impulse of the loads without gravity
@@ -73,15 +107,19 @@ class _Kicks:
         form = solves.table["form"] == "euler"
         euler, time = form[:, None, None], solves.table["time"]
         left, right = half, half
+        impact = (solves.table["form"] == "impact")[:, None, None]
         if model.dim == 3 and not np.all(form):
             start, end = _momentum_velocities(model, path.q, half, h)
             left, right = np.where(euler, half, start), np.where(euler, half, end)
+        if np.any(impact):
+            left = np.where(impact, nu[1:], left)
         mean = np.stack([nu[:-1] + left, right + nu[1:]]) / 2
         share = np.stack([np.where(form, h, h / 2), np.where(form, 0.0, h / 2)])
         loads = model.loads_at(np.stack([time, np.where(form, time, time + h)]))
         weight = np.zeros(loads.shape[2:])
         weight[model.moving, : model.dim] = model.mass[model.moving, None] * model.scene.gravity
-        return _Kicks(mean, share[:, :, None, None] * (loads - weight), share)
+        acting = share[:, :, None, None] * solves.bodies[:, :, None]
+        return _Kicks(mean, acting * (loads - weight), share)
 
 
 def _momentum_velocities(
@@ -142,8 +180,9 @@ def _slides(kicks: _Kicks, c: np.ndarray) -> np.ndarray:
 def _stopped(model: Model, path: State, kicks: _Kicks, c: np.ndarray) -> np.ndarray:
     """(S,) J: work of gravity in the kicks on bodies that were struck, beyond that on their way."""
     struck = np.zeros(kicks.mean.shape[1:3], bool)
+    hit = c[c["impact"] & (c["stage"] != IMPACT)]  # (an impact takes no time)
     for side in ("first", "second"):
-        struck[c["solve"][c["impact"]], c[side][c["impact"]]] = True
+        struck[hit["solve"], hit[side]] = True
     m, dim = model.moving, model.dim
     pulled = np.sum(kicks.time[:, :, None, None] * kicks.mean[:, :, m, :dim], axis=0)
     beyond = np.sum((pulled - np.diff(path.x[:, m], axis=0)) * model.scene.gravity, axis=-1)
@@ -180,30 +219,42 @@ def _entry(model: Model, solve: Solve) -> LedgerEntry:
     start, end, h, half = solve.start, solve.end, solve.h, solve.half
     change = energy(model, end) - energy(model, start)
     before, after = (np.concatenate([s.v, s.w], axis=1) for s in (start, end))
-    weight = model.mass[moving, None] * model.scene.gravity
-    if solve.form == "euler":
+    sense = -1.0 if h < 0 else 1.0  # (a step that runs backwards has impulses of the other sign)
+    shares: tuple[float, ...]
+    stages: tuple[int, ...]
+    if solve.form == "impact":
+        shares, times, stages = (0.0, 0.0), (start.time, start.time), (IMPACT,)
+        left = right = after
+    elif solve.form == "euler":
         shares, times, stages = (h, 0.0), (start.time, start.time), (EULER, VELOCITY)
         left = right = half
     else:
         shares, times, stages = (h / 2, h / 2), (start.time, start.time + h), (POSITION, VELOCITY)
         left, right = (half, half) if dim == 2 else _kicked(model, solve)
     means = ((before + left) / 2, (right + after) / 2)
+    moved = moving if solve.bodies is None else moving[solve.bodies[moving]]
+    weight = model.mass[moved, None] * model.scene.gravity
     work = friction = impact = 0.0
+    kicked: dict[int, list[float]] = {}  # by pair: friction's loss in its kicks, and by its law
     pulled = np.zeros((len(model.bodies), dim))  # distance over which gravity acted in the kicks
-    for mean, share, time, stage in zip(means, shares, times, stages, strict=True):
+    for mean, share, time, stage in zip(means, shares, times, stages):
         if share:
-            loads = model.loads(time)[moving]
+            loads = model.loads(time)[moved]
             loads[:, :dim] -= weight
-            work += share * float(np.sum(loads * mean[moving]))
+            work += share * float(np.sum(loads * mean[moved]))
             pulled += share * mean[:, :dim]
         x = start.x if stage == POSITION else end.x
         for c in (c for c in solve.contacts if c.stage == stage):
             normal, tangential = _work(model, x, mean, c)
-            if c.impact:
+            if c.impact or stage == IMPACT:
                 impact -= normal + tangential
-            elif c.slid or np.sqrt(c.slip @ c.slip) > SLIDES_IN_LEDGER * max(1.0, float(np.abs(mean).max())):
-                friction -= tangential
-    pairs = (model.pairs[c.pair] for c in solve.contacts if c.impact)
+                continue
+            slides = np.sqrt(c.slip @ c.slip) > SLIDES_IN_LEDGER * max(1.0, float(np.abs(mean).max()))
+            sums = kicked.setdefault(c.pair, [0.0, 0.0])
+            sums[0] -= sense * tangential if slides or c.slid else 0.0
+            sums[1] += max(-sense * float(c.p_f @ c.slip), 0.0) if slides else 0.0
+    friction += sense * sum(both if both >= 0 else laws for both, laws in kicked.values())
+    pairs = (model.pairs[c.pair] for c in solve.contacts if c.impact and solve.h)
     struck = {b for p in pairs for b in (p.first, p.second)}.intersection(moving.tolist())
     for b in sorted(struck):
         way = pulled[b] - (end.x[b] - start.x[b])

@@ -11,7 +11,14 @@ from implicit_geom.model.model import State
 
 # stage of a contact record; LAGGED: Euler, wrench at the start
 EULER, POSITION, VELOCITY, LAGGED, IMPACT = range(5)
+STAGES = {"euler": (EULER, VELOCITY, LAGGED), "rattle": (POSITION, VELOCITY), "impact": (IMPACT,)}  # by form
 Failure = tuple[str, list[list[float]]]  # why there is no solution, and the residual histories
+
+
+def takes_part(form: np.ndarray, stage: np.ndarray) -> np.ndarray:
+    """Whether a solve of that form has the stage: the impulses of other contacts do nothing."""
+    has = [(form == name) & np.isin(stage, stages) for name, stages in STAGES.items()]
+    return np.asarray(np.any(has, axis=0))
 
 
 @dataclass
@@ -35,6 +42,7 @@ class ContactRecord:
     impact: bool = False  # the bodies were apart at the start, or approaching
     bounce: float = 0.0  # restitution times normal velocity of impact, m/s, <= 0
     approach: float = 0.0  # IMPACT: normal velocity before it, m/s
+    compression: np.ndarray | None = None  # IMPACT, poisson and energetic: c_n, c_t, c_o, c_r of p in it
     lagged: bool = False  # stage 1: friction opposes the slip at the start
     end_point: np.ndarray | None = None  # stage 1: closest point of the second body at the end
     slid: bool = False  # it slid at the start of the solve

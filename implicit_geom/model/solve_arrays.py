@@ -23,8 +23,8 @@ SOLVE = np.dtype(
     [
         ("step", "i8"),  # row of `run.steps` the solve belongs to
         ("time", "f8"),  # start of the solve, s
-        ("h", "f8"),  # negative where a part of a composed step runs backwards
-        ("form", "U6"),  # euler, rattle
+        ("h", "f8"),  # negative where a part of a composed step runs backwards, zero in an impact
+        ("form", "U6"),  # euler, rattle, impact
         ("iterations", "i8"),
         ("status", "U10"),
         ("residual", "f8"),
@@ -40,6 +40,7 @@ STEP = np.dtype(
         ("guard", "U8"),  # none, composed, substeps, euler: what the guard of the RATTLE steppers did
         ("solves", "i8"),
         ("contacts", "i8"),
+        ("impacts", "i8"),
         ("residual", "f8"),
         *[(name, "f8") for name in ASSESSED],
         ("wall_time", "f8"),
@@ -60,8 +61,9 @@ def contact_dtype(dim: int) -> np.dtype:
     flags = [(name, "?") for name in ("impact", "lagged", "slid")]
     frame = ("point", "normal", "tangent", "binormal", "end_point", "gap_point", "gap_normal")
     vectors = [(name, "f8", (dim,)) for name in frame]
-    impulses = ("p_n", "p_t", "p_o", "p_r", "v_t", "v_o", "v_r")
-    numbers = [(name, "f8") for name in ("gap", "start_gap", "bounce", *impulses)]
+    # c: the part of p in the compression of an impact, where its law has phases
+    impulses = ("p_n", "p_t", "p_o", "p_r", "v_t", "v_o", "v_r", "c_n", "c_t", "c_o", "c_r")
+    numbers = [(name, "f8") for name in ("gap", "start_gap", "bounce", "approach", *impulses)]
     return np.dtype([*whole, *flags, *vectors, *numbers])
 
 
@@ -69,7 +71,9 @@ def contact_dtype(dim: int) -> np.dtype:
 class SolveArrays:
     """All solves in order: `table` (S,), the states at their ends (S, B, ...), and their closed contacts.
 
-    `half` (S, B, dim + spins) are the velocities that moved the bodies.
+    `half` (S, B, dim + spins) are the velocities that moved the bodies, `bodies` (S, B) says which bodies
+    a solve moves: where islands of contacts are stepped one after another, over the same interval, each
+    leaves the bodies of the others where they are.
     """
 
     table: np.ndarray
@@ -78,6 +82,7 @@ class SolveArrays:
     v: np.ndarray
     w: np.ndarray
     half: np.ndarray
+    bodies: np.ndarray
     contacts: np.ndarray
 
     def __len__(self) -> int:
@@ -98,7 +103,7 @@ class SolveArrays:
         inside = (self.contacts["solve"] >= first) & (self.contacts["solve"] < last)
         contacts = self.contacts[inside]
         contacts["solve"] -= first
-        rows = {name: getattr(self, name)[first:last] for name in ("table", *PARTS, "half")}
+        rows = {name: getattr(self, name)[first:last] for name in ("table", *PARTS, "half", "bodies")}
         return SolveArrays(contacts=contacts, **rows)
 
     @staticmethod
@@ -106,8 +111,9 @@ class SolveArrays:
         """No solves, of bodies as in `state`."""
         none = {part: np.zeros((0, *getattr(state, part).shape)) for part in PARTS}
         half = np.zeros((0, len(state.x), state.v.shape[1] + state.w.shape[1]))
+        bodies = np.ones((0, len(state.x)), bool)
         contacts = np.zeros(0, contact_dtype(state.x.shape[1]))
-        return SolveArrays(table=np.zeros(0, SOLVE), half=half, contacts=contacts, **none)
+        return SolveArrays(table=np.zeros(0, SOLVE), half=half, bodies=bodies, contacts=contacts, **none)
 
 
 def solve_arrays(model: Model, solves: list[Solve], steps: list[int] | None = None) -> SolveArrays:
@@ -122,6 +128,7 @@ def solve_arrays(model: Model, solves: list[Solve], steps: list[int] | None = No
     return SolveArrays(
         table=np.array(rows, SOLVE),
         half=np.array([s.half for s in solves]),
+        bodies=np.array([np.ones(len(model.bodies), bool) if s.bodies is None else s.bodies for s in solves]),
         contacts=np.array(contacts, contact_dtype(model.dim)),
         **{part: np.array([getattr(s.end, part) for s in solves]) for part in PARTS},
     )
@@ -134,5 +141,6 @@ def _contact(model: Model, solve: int, c: ContactRecord) -> tuple[Any, ...]:
     none = (0.0,) * model.dim
     gap_at = (none if v is None else v for v in (c.gap_point, c.gap_normal))
     vectors = (c.point, c.normal, c.tangent, c.binormal, end, *gap_at)
-    numbers = (c.gap, c.start_gap, c.bounce, c.p_n, *c.p_f, *c.slip)
+    compression = (0.0,) * 4 if c.compression is None else c.compression
+    numbers = (c.gap, c.start_gap, c.bounce, c.approach, c.p_n, *c.p_f, *c.slip, *compression)
     return (*whole, c.impact, c.lagged, c.slid, *vectors, *numbers)

@@ -161,6 +161,8 @@ def simulate_batch(
     friction_residual: str = "projection",
     tolerance: float = 1e-10,
     energy_guard: float = 1e-2,
+    impact_law: str = "newton",
+    max_impacts: int = 100,
     threads: int | None = None,
     progress: Progress = None,
 ) -> Batch:
@@ -180,7 +182,8 @@ def simulate_batch(
     >>> batch["egg"].position[:, -1, 2].round(3)
     array([0.28, 0.29, 0.3 ])
     """
-    options = SimulationOptions(duration, step, stepper, friction_residual, tolerance, "record", energy_guard)
+    given = (duration, step, stepper, friction_residual, tolerance, "record", energy_guard)
+    options = SimulationOptions(*given, impact_law=impact_law, max_impacts=max_impacts)
     options.check_step()
     if threads is not None and (not isinstance(threads, int) or isinstance(threads, bool) or threads < 1):
         raise SceneError(f"threads = {shown(threads)} must be a whole number above zero")

@@ -239,7 +239,7 @@ def _scene(scene: Scene | None, resume: RecordedRun | None) -> Scene:
     if resume is not None:
         if scene is None:
             return resume.scene
-        _check_same(scene, resume.scene)
+        check_same_bodies(scene, resume.scene)
     if not isinstance(scene, Scene):
         raise SceneError(f"scene = {shown(scene)} must be a Scene; read a scene file with read_scene(path)")
     twin = copy.copy(scene)
@@ -250,8 +250,10 @@ def _scene(scene: Scene | None, resume: RecordedRun | None) -> Scene:
     return twin
 
 
-def _check_same(scene: Any, before: Scene) -> None:
-    """A run is continued with the bodies it was started with."""
+def check_same_bodies(scene: Any, before: Scene) -> None:
+    """A run is continued, or checked, with the bodies it was started with."""
+    if not isinstance(scene, Scene):
+        raise SceneError(f"scene = {shown(scene)} must be a Scene; read a scene file with read_scene(path)")
     now, then = list(scene.bodies.values()), list(before.bodies.values())
     same = scene.dim == before.dim and [b.name for b in now] == [b.name for b in then]
     same = same and all(
@@ -259,6 +261,4 @@ def _check_same(scene: Any, before: Scene) -> None:
         for a, b in zip(now, then)
     )
     if not same:
-        raise SceneError(
-            "scene: the run to be continued has other bodies; pass the scene it was started with"
-        )
+        raise SceneError("scene: the run has other bodies; pass the scene it was started with")

@@ -16,6 +16,7 @@ from implicit_geom.run.body_motion import BodyMotion
 from implicit_geom.run.record.assessment import assess
 from implicit_geom.run.record.call_account import Call, of_steps
 from implicit_geom.run.record.contact_table import contact_table
+from implicit_geom.run.record.impact_table import impact_table
 from implicit_geom.run.record.solve_log import SolveLog
 from implicit_geom.run.record.step_log import StepLog, fields
 from implicit_geom.run.report import line, summary
@@ -78,6 +79,7 @@ class RecordedRun:
         status              converged, continued (by smoothing), substepped or failed
         form, guard         the scheme that took it; what the guard of the RATTLE steppers did
         solves, contacts    parts it was taken in; contacts that were closed
+        impacts             instants within it at which velocities jump, each one of the solves
         residual            largest row of the equations, over the speeds at hand
         dynamics, gap, complementarity, friction
                             recomputed without the solver's code; gap in m, the others in m/s
@@ -87,8 +89,8 @@ class RecordedRun:
         reason              why it was not an ordinary step, "" where it was
 
         Residuals and energies are computed when this is first read, for all steps at once. Of a run with
-        record=n a row is that of every n-th step; its residuals are the largest, its energies and its wall
-        time the sums over the n steps.
+        record=n a row is that of every n-th step; its residuals are the largest, its energies, impacts and
+        wall time the sums over the n steps.
 
         >>> run.steps["status"][:2].tolist(), bool(run.steps["gap"].max() < 1e-12)
         (['converged', 'converged'], True)
@@ -238,6 +240,35 @@ class RecordedRun:
         for solves in self.log.blocks() if some else [self.log.part(0, 0)]:
             yield contact_table(self.scene, solves, times, self.options.undecided, pyramid)
 
+    @cached_property
+    def impacts(self) -> np.ndarray:
+        """Structured array, one row per impact and contact that was closed in it.
+
+        impact               number of the impact; one may have several contacts
+        time                 of the impact, s
+        first, second        names of the bodies
+        point                world frame, m
+        normal               unit vector from first to second; tangent and binormal are t and o of the
+                             friction law
+        gap                  m
+        approach             normal velocity before, m/s, negative where the bodies approach
+        separation           normal velocity after, m/s
+        p_n, p_t, p_o, p_r   impulses on `second`, N s; p_r about the normal, N m s
+        slip_speed           |(v_t, v_o)| after, m/s
+        restitution          that the scene asks for
+        loss                 of energy in the whole impact, J, on its first row; zero on the others
+
+        Of a run with record=n these are the impacts of the steps that are kept.
+
+        >>> run.impacts.dtype.names[:4], len(run.impacts) == run.steps["impacts"].sum()
+        (('impact', 'time', 'first', 'second'), True)
+        """
+        found, first = [], 0
+        for solves in self.log.blocks() if len(self.log) else [self.log.part(0, 0)]:
+            found.append(impact_table(self.scene, solves, first))
+            first += int(np.sum(solves.table["form"] == "impact"))
+        return np.concatenate(found)
+
     @property
     def max_penetration(self) -> float:
         """Metres, >= 0: the deepest overlap of a closed contact at the end of any solve, kept or not."""
@@ -245,17 +276,17 @@ class RecordedRun:
         return float(max(kept, *(call.deepest for call in self.calls), 0.0)) + 0.0
 
     def table(self, name: str) -> dict[str, np.ndarray]:
-        """`contacts`, `steps` or `ledger` as plain columns, as pandas.DataFrame takes them.
+        """`contacts`, `impacts`, `steps` or `ledger` as plain columns, as pandas.DataFrame takes them.
 
-        name   "contacts", "steps" or "ledger"
+        name   "contacts", "impacts", "steps" or "ledger"
 
         A dict of (rows,) arrays; a vector such as `point` is point_x, point_y, point_z.
 
         >>> list(run.table("ledger"))
         ['time', 'kinetic', 'potential', 'work', 'friction', 'impact', 'remainder']
         """
-        if name not in ("contacts", "steps", "ledger"):
-            raise SceneError(f"table = {name!r} must be 'contacts', 'steps' or 'ledger'")
+        if name not in ("contacts", "impacts", "steps", "ledger"):
+            raise SceneError(f"table = {name!r} must be 'contacts', 'impacts', 'steps' or 'ledger'")
         array = getattr(self, name)
         columns: dict[str, np.ndarray] = {}
         for field in array.dtype.names:

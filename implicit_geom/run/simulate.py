@@ -27,6 +27,8 @@ def simulate(
     energy_guard: float = 1e-2,
     friction_tolerance: float = 1e-10,
     record: int = 1,
+    impact_law: str = "newton",
+    max_impacts: int = 100,
     progress: Progress = None,
     resume: Trajectory | None = None,
 ) -> Trajectory:
@@ -44,6 +46,8 @@ def simulate(
                          implicit-rattle steppers refuse
     friction_tolerance   of the friction law alone, where larger than `tolerance`; for piles of many contacts
     record               n: keep every n-th step and the last one, for long runs
+    impact_law           of restitution: "newton", "poisson" or "energetic"
+    max_impacts          in a step; the rest of it is then taken by implicit-euler, without restitution
     progress             True, False, a function of the fraction done; None: a bar on a terminal
     resume               a run to be continued by `duration`, see `Trajectory.resume`
 
@@ -79,5 +83,7 @@ def simulate(
         energy_guard,
         friction_tolerance,
         record,
+        impact_law,
+        max_impacts,
     )
     return march(Trajectory, scene, options, progress, resume, started)

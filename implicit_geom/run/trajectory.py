@@ -11,7 +11,8 @@ from implicit_geom.interface.errors import CallError
 from implicit_geom.interface.words import hint, shown
 from implicit_geom.interface.writing import file_name
 from implicit_geom.process.threads import working
-from implicit_geom.run.march import march
+from implicit_geom.run.certify import Certificate, certify
+from implicit_geom.run.march import check_same_bodies, march
 from implicit_geom.run.recorded_run import RecordedRun
 from implicit_geom.run.storage.saved_runs import load, save
 from implicit_geom.scene.options import SimulationOptions
@@ -52,6 +53,25 @@ class Trajectory(RecordedRun):
         <Trajectory of 'ground', 'egg': 0.5 s in 50 steps, implicit-rattle, 50 converged>
         """
         save(self, file_name(path), force=force)
+
+    @working()
+    def certify(self, scene: Scene | None = None) -> Certificate:
+        """Check the run from its states, impulses and shapes, without the solver's code.
+
+        scene   the one to check against; that of the run if left out. To be passed where loads are functions
+                of time and the run was loaded
+
+        Momentum, gaps, complementarity, friction, restitution and geometry; a Certificate, whose `ok` says
+        whether all keep their bounds.
+
+        >>> print(run.certify())
+        certificate of 50 steps, implicit-rattle: holds
+              residual           largest      bound  unit    at t, s
+        ok    dynamics         ...
+        """
+        if scene is not None:
+            check_same_bodies(scene, self.scene)
+        return certify(self, self.scene if scene is None else scene)
 
     @staticmethod
     @working()

@@ -19,6 +19,7 @@ __all__ = ["SimulationOptions", "choice", "hint", "positive"]
 IMPLICIT = ("implicit-rattle", "implicit-rattle-4", "implicit-euler")
 FRICTION_RESIDUALS = ("projection", "fritz-john", "implicit")
 ON_FAILURE = ("raise", "record")
+IMPACT_LAWS = ("newton", "poisson", "energetic")
 MOST_STEPS = 1e8  # a run keeps some 500 bytes a step, in memory
 WHOLE = 1e-9  # a duration this close (relative) to a multiple of the step counts as that multiple
 
@@ -33,6 +34,8 @@ class SimulationOptions:
     `friction_tolerance`, where larger than `tolerance`, is that of the friction law alone, in steps of many
     contacts: those of a pile at the edge of slip. Momentum, gaps and normal impulses keep to `tolerance`.
     `record` = n keeps every n-th step and the last one.
+    `impact_law` is the law of impacts with restitution, `max_impacts` how many of them a step has: the
+    rest of it is then taken by `implicit-euler`, without restitution. Classical steppers take neither.
     `stepper` is a name, or a `Stepper` (or its fields) where no name stands for the same.
     """
 
@@ -45,6 +48,8 @@ class SimulationOptions:
     energy_guard: float = 1e-2
     friction_tolerance: float = 1e-10
     record: int = 1
+    impact_law: str = "newton"
+    max_impacts: int = 100
 
     def __post_init__(self) -> None:
         for name in ("duration", "step", "tolerance", "energy_guard", "friction_tolerance"):
@@ -69,11 +74,12 @@ class SimulationOptions:
         object.__setattr__(self, "stepper", _stepper(self.stepper))
         choice("friction_residual", self.friction_residual, FRICTION_RESIDUALS)
         choice("on_failure", self.on_failure, ON_FAILURE)
-        if isinstance(self.record, bool) or not isinstance(self.record, int | np.integer) or self.record < 1:
-            raise SceneError(
-                f"record = {self.record!r} must be a whole number above zero: 10 keeps every tenth step"
-            )
-        object.__setattr__(self, "record", int(self.record))
+        choice("impact_law", self.impact_law, IMPACT_LAWS)
+        for name, means in (("record", "10 keeps every tenth step"), ("max_impacts", "100 is the default")):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+                raise SceneError(f"{name} = {shown(value)} must be a whole number above zero: {means}")
+            object.__setattr__(self, name, int(value))
 
     def check_step(self) -> None:
         """Refuse a step that is longer than the whole motion (a run that is continued may end with one)."""

@@ -106,6 +106,19 @@ def test_sliding_friction_is_mu_m_g_times_the_way(stepper: str, bound: float) ->
         assert np.max(np.abs(run.ledger["remainder"])) < 1e-12
 
 
+@pytest.mark.parametrize("stepper", STEPPERS)
+def test_friction_never_gains(stepper: str) -> None:
+    """An egg that rocks and turns on the spot: friction never gains."""
+    scene = Scene(gravity=(0, 0, -G))
+    scene.add("ground", shapes.halfspace((0, 0, 1)), fixed=True)
+    egg = shapes.ellipsoid(0.5, 0.4, 0.3)
+    scene.add("egg", egg, mass=1.0, position=(0, 0, 0.6), orientation=(0.9, 0.3, 0.3, 0))
+    scene.friction(mu=0.4, e_r=0.02)
+    ledger = ran(scene, 3.0, 0.01, stepper).ledger
+    assert np.min(ledger["friction"]) >= 0
+    assert 5e-4 < np.sum(ledger["friction"]) < 2e-3
+
+
 def test_sliding_friction_of_the_stepper_of_order_one_converges() -> None:
     """With `implicit-euler` the same difference halves with the step."""
 

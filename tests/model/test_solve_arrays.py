@@ -100,7 +100,10 @@ def test_arrays_equal_loops(make: Callable[[], Scene], stepper: str) -> None:
                 wanted = np.array([e[name] for e in expected])
                 # energies are differences of energies of some 10 J
                 scale = 30.0 if arrays is entries else 1.0
-                np.testing.assert_allclose(values, wanted, rtol=1e-12, atol=2e-13 * scale, err_msg=name)
+                # a pose over the length of a short part, which leads to an impact, is rounded the more
+                shortest = np.where(solves.table["h"] == 0, 1.0, np.abs(solves.table["h"])).min()
+                atol = max(2e-13 * scale, 1e-15 / shortest)
+                np.testing.assert_allclose(values, wanted, rtol=1e-12, atol=atol, err_msg=name)
     closed = np.unique(run.solves.contacts["solve"])
     assert min(np.median(v[closed]) for v in residuals(model, run.initial, shaken(run)).values()) > 1e-3
 
@@ -109,7 +112,7 @@ def test_scenes_have_every_branch() -> None:
     """Among the runs compared: all stages and forms, sticking and sliding, impacts, a backward solve."""
     runs = [ran(make, stepper).solves for make, stepper in CASES]
     rows = np.concatenate([s.contacts[["stage", "impact", "lagged", "slid"]] for s in runs])
-    assert set(rows["stage"]) == {EULER, POSITION, VELOCITY}
+    assert set(rows["stage"]) >= {EULER, POSITION, VELOCITY}
     bounced = ran(disc, "implicit-euler").solves
     assert set(bounced.table["form"]) == {"euler"}
     assert VELOCITY in bounced.contacts["stage"]

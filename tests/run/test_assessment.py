@@ -180,7 +180,7 @@ def test_older_files_are_refused(disc: Callable[[], Scene], tmp_path: Path) -> N
     simulate(disc(), duration=0.02, step=0.01, progress=False).save(path)
     path.write_bytes(without_hash(path.read_bytes()))
     with h5py.File(path, "a") as file:
-        assert file.attrs["format_version"] == 4
+        assert file.attrs["format_version"] == 5
         assert "feature" in file["contacts"]
         file.attrs["format_version"] = 3
     with pytest.raises(SceneError, match="written by an older version; run the scene again"):

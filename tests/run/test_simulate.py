@@ -72,6 +72,9 @@ def test_after_a_shortened_step_the_count_starts_anew() -> None:
         ({"energy_guard": math.nan}, "energy_guard = nan"),
         ({"friction_residual": "projektion"}, "did you mean 'projection'"),
         ({"on_failure": "ignore"}, "on_failure = 'ignore'"),
+        ({"impact_law": "newtn"}, "did you mean 'newton'"),
+        ({"max_impacts": 0}, "max_impacts = 0"),
+        ({"max_impacts": 2.5}, "max_impacts = 2.5"),
         ({"progress": "yes"}, "progress = 'yes'"),
     ],
 )

@@ -15,7 +15,7 @@ from scipy.linalg import expm
 from scipy.spatial.transform import Rotation
 
 from implicit_geom.model.model import Model, State
-from implicit_geom.model.records import EULER, POSITION, VELOCITY, ContactRecord, Solve
+from implicit_geom.model.records import EULER, IMPACT, POSITION, VELOCITY, ContactRecord, Solve
 from implicit_geom.model.solve_arrays import SolveArrays
 
 
@@ -26,7 +26,16 @@ def each_solve(initial: State, solves: SolveArrays) -> Iterator[Solve]:
         start, end = start.at_time(float(row["time"])), solves.end(i)
         records = [_record(c) for c in solves.contacts if c["solve"] == i]
         yield Solve(
-            start, end, float(row["h"]), solves.half[i], str(row["form"]), records, 1, "converged", 0.0
+            start,
+            end,
+            float(row["h"]),
+            solves.half[i],
+            str(row["form"]),
+            records,
+            1,
+            "converged",
+            0.0,
+            bodies=solves.bodies[i],
         )
         start = end
 
@@ -39,16 +48,21 @@ def _record(c: np.void) -> ContactRecord:
     )
     record.impact, record.lagged, record.slid = (bool(c[k]) for k in ("impact", "lagged", "slid"))
     record.bounce, record.end_point = float(c["bounce"]), c["end_point"].copy()
+    record.approach, record.feature = float(c["approach"]), int(c["feature"])
+    record.compression = np.array([c[f"c_{axis}"] for axis in "ntor"])
     return record
 
 
 def loop_residuals(model: Model, solve: Solve) -> dict[str, float]:
     """The four residuals of `implicit_geom.check.certificate`."""
+    solve = replace(solve, half=np.where(solve.bodies[:, None], solve.half, _nu(solve.end)))  # (others stay)
     found = {name: [0.0] for name in ("gap", "complementarity", "friction")}
     for c in solve.contacts:
-        m_c = np.sign(solve.h) / sum(1 / model.mass[b] for b in _bodies(model, c))
-        distance = c.gap / abs(solve.h)
-        if c.stage == VELOCITY:
+        m_c = (-1 if solve.h < 0 else 1) / sum(1 / model.mass[b] for b in _bodies(model, c))
+        distance = c.gap / abs(solve.h or 1.0)
+        if _short(c):
+            distance = c.normal @ _relative(model, solve.start, solve.half, c)
+        elif c.stage in (VELOCITY, IMPACT):
             distance = c.normal @ _relative(model, solve.end, _nu(solve.end), c) + c.bounce
         found["gap"].append(abs(c.gap))
         found["complementarity"] += [abs(min(c.p_n / m_c, distance)), -c.p_n / m_c]
@@ -59,10 +73,12 @@ def loop_residuals(model: Model, solve: Solve) -> dict[str, float]:
 def loop_ledger(model: Model, solve: Solve) -> dict[str, float]:
     """The entries of `implicit_geom.model.ledger`."""
     work = friction = impact = 0.0
+    losses: dict[int, np.ndarray] = {}
+    sense = -1.0 if solve.h < 0 else 1.0
     pulled = np.zeros_like(solve.start.x)
     for pose, before, after, stage, time, share in _kicks(model, solve):
         mean = (before + after) / 2
-        for b in model.moving:
+        for b in model.moving[solve.bodies[model.moving]]:
             force, torque = model.scene.load(model.names[b], time)
             work += share * (force @ mean[b, : model.dim] + torque @ mean[b, model.dim :])
         pulled += share * mean[:, : model.dim]
@@ -72,11 +88,17 @@ def loop_ledger(model: Model, solve: Solve) -> dict[str, float]:
             if model.dim == 3:
                 spin = c.normal @ (mean[second, 3:] - mean[first, 3:])
                 tangential += c.p_f[1] * (c.binormal @ relative) + c.p_f[2] * spin
-            if c.impact:
+            if c.impact or c.stage == IMPACT:
                 impact -= normal + tangential
-            elif c.slid or np.linalg.norm(c.slip) > 1e-9 * max(1.0, np.abs(mean).max()):
-                friction -= tangential
-    for b in {b for c in solve.contacts if c.impact for b in _bodies(model, c)} & set(model.moving.tolist()):
+                continue
+            slides = np.linalg.norm(c.slip) > 1e-9 * max(1.0, np.abs(mean).max())
+            law = max(-sense * np.dot(c.p_f, c.slip), 0.0) * slides
+            mean_loss = -sense * tangential * (slides or c.slid)
+            losses[c.pair] = losses.get(c.pair, np.zeros(2)) + (mean_loss, law)
+    friction += sense * sum(loss if loss >= 0 else law for loss, law in losses.values())
+    for b in {b for c in solve.contacts if c.impact and solve.h for b in _bodies(model, c)} & set(
+        model.moving.tolist()
+    ):
         way = solve.end.x[b] - solve.start.x[b]
         impact -= model.mass[b] * (model.scene.gravity @ (pulled[b] - way))
     change = _energy(model, solve.end) - _energy(model, solve.start)
@@ -87,6 +109,8 @@ def loop_ledger(model: Model, solve: Solve) -> dict[str, float]:
 def _kicks(model: Model, solve: Solve) -> list[tuple[Any, ...]]:
     """Pose, velocities before and after, stage, time and share of the step of every kick."""
     start, end, h, half = solve.start, solve.end, solve.h, solve.half
+    if solve.form == "impact":
+        return [(end, _nu(start), _nu(end), IMPACT, start.time, 0.0)]
     if solve.form == "euler":
         first = (end, _nu(start), half, EULER, start.time, h)
         return [first, (end, half, _nu(end), VELOCITY, start.time, 0.0)]
@@ -113,14 +137,19 @@ def _energy(model: Model, state: State) -> float:
 def _dynamics(model: Model, solve: Solve) -> float:
     start, end, h, dim, half = solve.start, solve.end, solve.h, model.dim, solve.half
     before, after = _nu(start), _nu(end)
-    if solve.form == "euler":
+    if solve.form == "impact":
+        first, second, half = _impulse(model, end, solve, IMPACT), np.zeros_like(half), after
+    elif solve.form == "euler":
         first = _impulse(model, end, solve, EULER) + h * model.loads(start.time)
         second = _impulse(model, end, solve, VELOCITY)
     else:
         first = _impulse(model, start, solve, POSITION) + h / 2 * model.loads(start.time)
         second = _impulse(model, end, solve, VELOCITY) + h / 2 * model.loads(start.time + h)
-    rows = []
-    for b in model.moving:
+    rows = [np.zeros(1)]
+    for b in model.moving[~solve.bodies[model.moving]]:
+        if any(not np.array_equal(getattr(start, part)[b], getattr(end, part)[b]) for part in "xqvw"):
+            return float("inf")
+    for b in model.moving[solve.bodies[model.moving]]:
         m, J = model.mass[b], model.inertia[b]
         rows += [half[b, :dim] - before[b, :dim] - first[b, :dim] / m]
         rows += [after[b, :dim] - half[b, :dim] - second[b, :dim] / m]
@@ -136,6 +165,10 @@ def _dynamics(model: Model, solve: Solve) -> float:
             (R_1, J_1 @ after[b, dim:] - right - second[b, dim:]),
         ):
             rows.append(axes.T @ turned.T @ change / np.sqrt(m * values))
+        if not h:
+            stays = np.array_equal(end.x[b], start.x[b]) and np.array_equal(end.q[b], start.q[b])
+            rows.append(np.array([0.0 if stays else np.inf]))
+            continue
         rows.append((end.x[b] - start.x[b]) / h - half[b, :dim])
         miss = R(end, b) - expm(h * _skew(w)) @ R(start, b)
         rows.append(miss.ravel() * np.sqrt(np.max(np.diag(J)) / m) / h)
@@ -168,17 +201,24 @@ def _friction(model: Model, solve: Solve, c: ContactRecord, m_c: float) -> float
 
 
 def _law_slip(model: Model, solve: Solve, c: ContactRecord) -> np.ndarray:
-    if c.stage == VELOCITY:
+    if c.stage in (VELOCITY, IMPACT):
         return _slip(model, solve.end, _nu(solve.end), c)
     if c.stage == EULER:
         return _slip(model, solve.end, solve.half, c)
     if c.lagged:
         return _slip(model, solve.start, _nu(solve.start), c)
+    if _short(c):
+        return _slip(model, solve.start, solve.half, c)
     last = next(k for k in solve.contacts if k.stage == VELOCITY and k.pair == c.pair)
     arrived = replace(last, point=c.end_point)
     if model.dim == 3:
         arrived.tangent, arrived.binormal = _carried(model, solve, c, last.normal)
     return (_slip(model, solve.start, solve.half, c) + _slip(model, solve.end, solve.half, arrived)) / 2
+
+
+def _short(c: ContactRecord) -> bool:
+    """Of a part of a step that only leads to an impact: its point does not move."""
+    return c.stage == POSITION and not c.lagged and np.array_equal(c.point, c.end_point)
 
 
 def _carried(model: Model, solve: Solve, c: ContactRecord, n: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -2,8 +2,9 @@
 
 A pair has one contact, or several under a classical stepper, told apart by `feature`. Impulses act on
 `second` and are those of the whole step: where a step was taken in parts, or in two stages, they are summed
-over them, component by component. Everything else in a row belongs to the last part in which the contact
-was closed. A contact that carried no impulse is not listed.
+over them, component by component, those of impacts too (`run.record.impact_table` says how the points of a
+pair become one). Everything else in a row belongs to the last part in which the contact was closed. A
+contact that carried no impulse is not listed.
 
 A contact slides if a direction in which friction acts has used up its friction and moves, or if a
 direction without friction moves; otherwise it sticks:
@@ -11,8 +12,8 @@ direction without friction moves; otherwise it sticks:
     slide   |(p_t/e_t, p_o/e_o, p_r/e_r)| >= (1 - 1e-6) mu p_n  and  |(e_t v_t, e_o v_o, e_r v_r)| >= slow,
             or |v_t| >= slow where mu e_t = 0, or |v_o| >= slow where mu e_o = 0
 
-(under a friction pyramid a contact that moves has used up its friction, whatever the sum)
-with slow = 1e-9 of the larger of 1 m/s and the speed of the bodies' material points at the contact.
+(under a friction pyramid, and after an impact, a contact that moves has used up its friction, whatever
+the sum) with slow = 1e-9 of the larger of 1 m/s and the speed of the bodies' material points at the contact.
 Both margins stand above what the default tolerance of 1e-10 leaves undecided: it is relative to
 speeds, while a step's impulses may be small beside them; they grow with a larger tolerance.
 """
@@ -21,13 +22,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from implicit_geom.model.records import LAGGED
+from implicit_geom.model.records import IMPACT, LAGGED
 from implicit_geom.model.solve_arrays import SolveArrays
+from implicit_geom.run.record.impact_table import IMPULSES, one_point_a_pair
 from implicit_geom.scene.scene import Scene
 
 INSIDE = 1e4  # times the tolerance: relative distance from the friction ellipsoid that counts as inside
 SLOW = 10  # times the tolerance: slip below this, relative to the speeds at hand, counts as none
-IMPULSES = ("p_n", "p_t", "p_o", "p_r")
 
 
 def contact_table(
@@ -37,7 +38,7 @@ def contact_table(
 
     `pyramid`: friction is a pyramid's.
     """
-    raw = solves.contacts
+    raw = one_point_a_pair(scene, solves.contacts)
     step = solves.table["step"][raw["solve"]]
     group = _groups(step, raw["pair"], raw["feature"])
     count = int(group.max(initial=-1)) + 1
@@ -126,5 +127,5 @@ def _slides(
         if c != "r":
             free |= ~held & (np.abs(v) >= slow)
     limit = max(1 - INSIDE * tolerance, 0.0) * mu * rows["p_n"]
-    spent = (np.sqrt(scaled_impulse) >= limit) | pyramid
+    spent = (np.sqrt(scaled_impulse) >= limit) | pyramid | (rows["stage"] == IMPACT)
     return np.asarray(free | (spent & (np.sqrt(scaled_slip) >= slow)))

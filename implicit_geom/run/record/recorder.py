@@ -1,7 +1,7 @@
 """What a simulation writes down while it runs: every step, or every n-th one and the last.
 
 Where steps are left out, nothing of them is lost that can be summed up: the residuals of a row that is kept
-are the largest, its energies and its wall time the sums, over all steps since the row before.
+are the largest, its energies, impacts and wall time the sums, over all steps since the row before.
 """
 
 from __future__ import annotations
@@ -27,12 +27,15 @@ from implicit_geom.model.solve_arrays import (
 )
 from implicit_geom.run.record.assessment import assess
 from implicit_geom.run.record.call_account import Call
+from implicit_geom.run.record.impact_table import of_points
 from implicit_geom.run.record.solve_log import ARRAYS, SolveLog
 from implicit_geom.run.record.solve_log import joined as one_run
 from implicit_geom.run.record.step_log import StepLog, fields
 from implicit_geom.scene.switches import Stepper
 
-SUMMED = (*(f"{name}_energy" for name in ENTRIES), "wall_time")
+SUMMED = (*(f"{name}_energy" for name in ENTRIES), "impacts", "wall_time")
+
+SHORT = 1e-4  # of a step: a part up to this long only leads to an impact
 
 
 class Recorder:
@@ -79,13 +82,18 @@ class Recorder:
         solves, numbers, rows = self._objects
         solves += attempt.solves
         numbers += [self.count] * len(attempt.solves)
-        touching = {(c.pair, c.feature) for s in attempt.solves for c in s.contacts}
+        # (the points of a pair in an impact are one contact, as in `run.contacts`)
+        touching = {
+            (c.pair, 0 if of_points(c.stage) else c.feature) for s in attempt.solves for c in s.contacts
+        }
         status = "continued" if any(s.status == "continued" for s in attempt.solves) else "converged"
-        if len(attempt.solves) > 1 and attempt.form != "rattle-4":
+        if attempt.form != "rattle-4" and _divided(attempt.solves, h):
             status = "substepped"
+        impacts = sum(s.form == "impact" for s in attempt.solves)
         iterations = sum(s.iterations for s in attempt.solves)
         residual = max(s.residual for s in attempt.solves)
-        how = (iterations, status, attempt.form, attempt.guard, len(attempt.solves), len(touching), residual)
+        counts = (len(attempt.solves), len(touching), impacts)
+        how = (iterations, status, attempt.form, attempt.guard, *counts, residual)
         reason = join_reasons(left, divided(attempt.why))
         rows.append((time, h, *how, *UNKNOWN, wall_time, reason))
         self.count += 1
@@ -94,7 +102,21 @@ class Recorder:
 
     def add_failed(self, time: float, h: float, iterations: int, wall_time: float, reason: str) -> None:
         """The step that ended the run."""
-        row = (time, h, iterations, "failed", "", "none", 0, 0, np.nan, *UNKNOWN, wall_time, divided(reason))
+        row = (
+            time,
+            h,
+            iterations,
+            "failed",
+            "",
+            "none",
+            0,
+            0,
+            0,
+            np.nan,
+            *UNKNOWN,
+            wall_time,
+            divided(reason),
+        )
         self._failed = np.array([row], STEP)
 
     def finish(self) -> tuple[SolveLog, StepLog]:
@@ -212,6 +234,15 @@ class _Thin:
             self.recorder.steps.add(rows)
             self.recorder.steps.assess(fields(rows, KNOWN))
             self.waiting = []
+
+
+def _divided(solves: list[Solve], h: float) -> bool:
+    """Whether some body was taken through a step in more parts than its impacts cut it into."""
+    if len(solves) == 1:
+        return False
+    counted = [s for s in solves if s.form == "impact" or abs(s.h) > SHORT * h]
+    parts = [(-1 if s.form == "impact" else 1) * (True if s.bodies is None else s.bodies) for s in counted]
+    return bool(np.any(sum(parts) > 1))
 
 
 def _of_steps(solves: SolveArrays, kept: np.ndarray) -> SolveArrays:

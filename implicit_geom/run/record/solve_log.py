@@ -13,7 +13,7 @@ from implicit_geom.model.model import State
 from implicit_geom.model.solve_arrays import BLOCK, PARTS, SolveArrays
 from implicit_geom.run.record.packing import Form, Packed, as_it_is
 
-ARRAYS = ("table", *PARTS, "half", "contacts")
+ARRAYS = ("table", *PARTS, "half", "bodies", "contacts")
 KEPT = 1 << 25  # bytes: an unpacked array up to this size is kept for the next time
 
 
@@ -136,7 +136,7 @@ class SolveLog:
         return out
 
     def __getattr__(self, name: str) -> np.ndarray:
-        """table, x, q, v, w, half, contacts: unpacked."""
+        """table, x, q, v, w, half, bodies, contacts: unpacked."""
         if name not in ARRAYS:
             raise AttributeError(name)
         return self._array(name)

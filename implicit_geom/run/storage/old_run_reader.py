@@ -29,7 +29,10 @@ def main() -> None:
     with h5py.File(h5py.h5f.open_file_image(image)) as file:
         notes = {name: plain(file.attrs.get(name)) for name in ("format", "format_version", "failure")}
         arrays: dict[str, np.ndarray] = {}
-        if notes["format"] == sys.argv[2] and notes["format_version"] == int(sys.argv[3]):
+        oldest, newest = int(sys.argv[3]), int(sys.argv[4])
+        version = notes["format_version"]
+        known = isinstance(version, int) and oldest <= version <= newest
+        if notes["format"] == sys.argv[2] and known:
             notes["time"] = plain(member(file, "initial", h5py.Group).attrs["time"])
             arrays = read(file, len(image), int(sys.argv[1]))
     described, place = {}, 0

@@ -22,9 +22,10 @@ WAIT = 60.0  # s, and one more a megabyte: for slow disks and busy machines, the
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
 
 
-def read_old(data: bytes, form: str, version: int) -> Parts:
+def read_old(data: bytes, form: str, versions: range) -> Parts:
     """What an HDF5 file holds; no arrays where its format or version is another one."""
-    command = [sys.executable, "-P", str(READER), str(memory_limit()), form, str(version)]
+    known = (str(versions[0]), str(versions[-1]))
+    command = [sys.executable, "-P", str(READER), str(memory_limit()), form, *known]
     # no plugins for filters, no threads: neither is needed
     environment = {**os.environ, "HDF5_PLUGIN_PRELOAD": "::", "OPENBLAS_NUM_THREADS": "1"}
     try:

@@ -14,6 +14,7 @@ import numpy as np
 from implicit_geom.interface.errors import SceneError
 from implicit_geom.interface.strict_json import finite, read_json
 from implicit_geom.model.model import Model, State
+from implicit_geom.model.records import IMPACT
 from implicit_geom.model.solve_arrays import (
     ASSESSED,
     PARTS,
@@ -49,6 +50,7 @@ FIRST = {
     + ("gap", "start_gap", "bounce", "p_n", "p_t", "p_o", "p_r", "v_t", "v_o", "v_r"),
 }
 DEFAULTS: dict[str, Any] = {"f": np.nan, "i": 0, "b": False, "U": ""}
+DEFAULTS |= dict.fromkeys(("approach", "c_n", "c_t", "c_o", "c_r"), 0.0)
 
 
 def run_of(parts: Parts, make: type[R]) -> R:
@@ -171,7 +173,7 @@ def table_of(parts: Parts, group: str, dtype: np.dtype, also: tuple[str, ...] = 
     table = np.zeros(count, dtype)
     for name in known:
         if name not in columns and name not in FIRST[group]:
-            table[name] = DEFAULTS[dtype[name].base.kind]
+            table[name] = DEFAULTS.get(name, DEFAULTS[dtype[name].base.kind])
             continue
         column = _column(parts, group, name)
         if column.dtype.kind == "S":
@@ -215,14 +217,19 @@ def _steps(parts: Parts) -> np.ndarray:
 
 
 def _solves(parts: Parts, scene: Scene) -> SolveArrays:
-    table = table_of(parts, "solves", SOLVE, (*PARTS, "half"))
+    table = table_of(parts, "solves", SOLVE, (*PARTS, "half", "bodies"))
     _all_finite(table[["time", "h"]], "solves")
+    if not np.array_equal(table["h"] == 0, table["form"] == "impact"):
+        raise Damaged("solves/h is zero elsewhere than in impacts")
     count, bodies, dim = len(table), len(scene.bodies), scene.dim
     states = {part: _floats(parts, f"solves/{part}", (count, *_shape(scene, part))) for part in PARTS}
     half = _floats(parts, "solves/half", (count, bodies, dim + (3 if dim == 3 else 1)))
+    moved = parts.arrays.get("solves/bodies", np.ones((count, bodies), bool))  # (older files lack it)
+    if moved.dtype != bool or moved.shape != (count, bodies):
+        raise Damaged(f"solves/bodies is {moved.dtype} of the shape {moved.shape}, which does not fit")
     contacts = table_of(parts, "contacts", contact_dtype(dim))
     _all_finite(contacts, "contacts")
-    return SolveArrays(table=table, half=half, contacts=contacts, **states)
+    return SolveArrays(table=table, half=half, bodies=moved, contacts=contacts, **states)
 
 
 def _all_finite(table: np.ndarray, group: str) -> None:
@@ -244,6 +251,8 @@ def _check_contacts(solves: SolveArrays, scene: Scene) -> None:
     c, bodies = solves.contacts, len(scene.bodies)
     if not np.all((c["solve"] >= 0) & (c["solve"] < len(solves))) or not np.all(np.diff(c["solve"]) >= 0):
         raise Damaged("its contacts do not belong to its solves")
+    if not np.array_equal(c["stage"] == IMPACT, solves.table["form"][c["solve"]] == "impact"):
+        raise Damaged("contacts of impacts and solves that are impacts do not belong together")
     if not np.all((c["first"] >= 0) & (c["first"] < c["second"]) & (c["second"] < bodies)):
         raise Damaged("its contacts do not belong to its bodies")
     if not len(c):

@@ -1,6 +1,6 @@
 """The file of a run as bytes: an HDF5 file behind a block of text that says what is in it, and its hash.
 
-    implicit-geom run 5 sha256=... bytes=...      the format, the hash of all that follows and its length
+    implicit-geom run 6 sha256=... bytes=...      the format, the hash of all that follows and its length
     {"block": ..., "notes": ..., "arrays": ...}   where the bytes of each array are, as JSON in one line
     blanks up to byte `block`, a power of two
     HDF5
@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     import h5py
 
 MAGIC = b"implicit-geom run "
-VERSION = 5
+VERSION = 6
+OLDEST = 5  # that is still read
 HEAD = re.compile(rb"implicit-geom run (\d{1,9}) sha256=([0-9a-f]{64}) bytes=(\d{1,18})\n")
 CHUNK = 1 << 20  # bytes of rows that are compressed together
 SMALL = 256  # entries: arrays up to this are stored as they are
@@ -70,6 +71,7 @@ def seal(
     image: bytes | memoryview, arrays: dict[str, list[Any]], notes: dict[str, Any]
 ) -> list[bytes | memoryview]:
     """The bytes of an HDF5 file, with the block before them, in pieces to be written."""
+    notes = {**notes, "version": VERSION}  # (the first line is not part of what is hashed)
     plain = json.dumps({"notes": notes, "arrays": arrays}, separators=(",", ":")).encode()
     block = 512
     while block < len(plain) + 200:  # the first line, `block` itself
@@ -105,13 +107,15 @@ def unseal(data: bytes) -> Parts:
     rest = memoryview(data)[head.end() :]
     if len(rest) != length:
         raise Damaged(f"{length} bytes were written after its first line, and {len(rest)} are there")
-    if version < VERSION or hashlib.sha256(rest).hexdigest().encode() != wanted:
+    if version < OLDEST or hashlib.sha256(rest).hexdigest().encode() != wanted:
         raise Damaged("its bytes are not those that were written")
     end = data.find(b"\n", head.end())
     index = read_index(data[head.end() : end])
     block = index.get("block")
     if not isinstance(block, int) or not head.end() < block <= len(data):
         raise Damaged(f"block = {block!r} does not fit the file")
+    if index["notes"].get("version", OLDEST) != version:
+        raise Damaged("its first line is not as it was written")
     return cut(index, memoryview(data)[block:])
 
 

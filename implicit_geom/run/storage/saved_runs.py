@@ -4,7 +4,7 @@
                  calls (`implicit_geom.run.record.call_account`)
     /initial     x, q, v, w at the start; attribute time
     /solves      one dataset a column, the states x, q, v, w at the end of every solve, and the velocities
-                 `half` that moved the bodies
+                 `half` that moved the bodies, and which `bodies` these are
     /contacts    closed contacts of every solve, one dataset a column
     /steps       `run.steps`, one dataset a column
     /motion      time, position, orientation, velocity, angular_velocity of every body, for other
@@ -50,7 +50,8 @@ if TYPE_CHECKING:
     import h5py
 
 FORMAT = "implicit-geom run"
-FORMAT_VERSION = 4  # of the HDF5 part
+FORMAT_VERSION = 5  # of the HDF5 part
+OLDEST = 4  # of it that is still read
 SUFFIXES = (".h5", ".hdf5")
 
 
@@ -117,13 +118,13 @@ def _old(path: Path, data: bytes) -> Parts:
     foreign = f"{path}: not a run saved by implicit-geom"
     if not data.startswith(SIGNATURE):
         raise SceneError(f"{foreign}, or damaged")
-    parts = read_old(data, FORMAT, FORMAT_VERSION)
+    parts = read_old(data, FORMAT, range(OLDEST, FORMAT_VERSION + 1))
     found = parts.notes.get("format_version")
     if parts.notes.get("format") != FORMAT or not isinstance(found, int):
         raise SceneError(foreign)
     if found > FORMAT_VERSION:
         raise Newer
-    if found < FORMAT_VERSION:
+    if found < OLDEST:
         raise SceneError(f"{path}: written by an older version; run the scene again")
     return parts
 
@@ -149,7 +150,7 @@ def _write(run: RecordedRun, file: h5py.File) -> None:
     run.assess()
     log = run.log
     solves = file.create_group("solves")
-    put(solves, ((part, getattr(log, part)) for part in (*PARTS, "half")))
+    put(solves, ((part, getattr(log, part)) for part in (*PARTS, "half", "bodies")))
     put(solves, ((name, log.column("table", name, encoded)) for name in SOLVE.names or ()))
     contacts = contact_dtype(run.scene.dim).names or ()
     put(file.create_group("contacts"), ((name, log.column("contacts", name)) for name in contacts))
