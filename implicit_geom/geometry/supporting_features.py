@@ -1,8 +1,8 @@
 """The flat part of a shape's surface that faces a direction, by its extreme points: a face, a line, a point.
 
 polygon, polyhedron   the side or face at the farthest vertex that faces the direction most
-cylinder              `RIM` points on the rim of an end, or the two ends of a line along its side
-cone                  `RIM` points on the rim of the base, or the line from the rim to the apex
+cylinder              points on the rim of an end, or the two ends of a line along its side
+cone                  points on the rim of the base, or the line from the rim to the apex
 capsule               the two ends of its line, or its end
 other shapes          where their support function has a kink, the support points on its two sides
 strictly convex ones  the support point
@@ -19,7 +19,8 @@ from implicit_geom.shapes.combine import Moved
 from implicit_geom.shapes.shape import Shape
 from implicit_geom.shapes.spatial import Capsule, Cone, Cylinder
 
-RIM = 8  # points that stand for a circle; one of them is where it is farthest along the direction
+RIM = 8  # points that stand for a circle, and one more where it is farthest along a direction
+LEVEL = 1e-12  # rad by which a round face may tilt, and points on its rim be apart, that is none
 STEEP = np.sqrt(0.5)  # cosine to the axis of a bar from which on its end faces a direction, not its side
 FARTHEST = 1e-9  # height below the farthest vertex, over the shape's size, that counts as none
 TILT = 1e-5  # rad, to the two sides of a direction
@@ -44,6 +45,13 @@ def supporting_feature(shape: Shape, d: np.ndarray) -> np.ndarray:
     if shape.strictly_convex:
         return shape.support(d[None])
     return _of_kinks(shape, d)
+
+
+def has_rim(shape: Shape) -> bool:
+    """Whether `RIM` extreme points of a face stand for a circle."""
+    if isinstance(shape, Moved):
+        return has_rim(shape.shape)
+    return isinstance(shape, Cylinder | Cone)
 
 
 def vertices_of(shape: Shape) -> np.ndarray:
@@ -106,9 +114,17 @@ def _of_cone(shape: Cone, d: np.ndarray) -> np.ndarray:
 
 
 def _rim(radius: float, z: float, d: np.ndarray) -> np.ndarray:
-    """Points on a circle about the z axis, the first of them the farthest along d."""
-    angle = np.arctan2(d[1], d[0]) + 2 * np.pi * np.arange(RIM) / RIM
-    return np.column_stack([radius * np.cos(angle), radius * np.sin(angle), np.full(RIM, z)])
+    """Points on a circle about the z axis, and where it is farthest along d, unless that is one of them.
+
+    They keep their places on the body: a face that hardly tilts has no direction of its own.
+    """
+    angle = 2 * np.pi * np.arange(RIM) / RIM
+    across = float(np.hypot(d[0], d[1]))
+    if across > LEVEL * abs(d[2]):
+        farthest = np.arctan2(d[1], d[0])
+        if np.min(np.abs(np.sin((farthest - angle) / 2))) > LEVEL:
+            angle = np.append(angle, farthest)
+    return np.column_stack([radius * np.cos(angle), radius * np.sin(angle), np.full(angle.size, z)])
 
 
 def _of_kinks(shape: Shape, d: np.ndarray) -> np.ndarray:

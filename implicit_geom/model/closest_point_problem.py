@@ -69,7 +69,11 @@ class ClosestPointSystem:
         self.shift = np.zeros(n)
         self.shift[layout.at["r"]] = POINT_SHIFT
         self.proximal = np.zeros(n)
-        self.tolerance = np.full(n, TOLERANCE)
+        # rounding of the larger body's coordinates is no fault of the rows
+        sizes = [body.shape.size for body in (a, b) if body.shape.bounded]
+        coordinates = float(np.linalg.norm(b.x - a.x)) + sum(sizes)
+        self.rounding = float(np.finfo(float).eps) * coordinates  # m
+        self.tolerance = np.full(n, max(TOLERANCE, self.rounding / self.length))
 
     def _p(self, eps: float) -> np.ndarray:
         self.parameters[self.kernel.symbols.at["eps"]] = eps
@@ -81,6 +85,10 @@ class ClosestPointSystem:
     def linearise(self, z: np.ndarray, eps: float) -> tuple[np.ndarray, np.ndarray]:
         F, J = self.kernel.call(z, self._p(eps), eps > 0)
         return F, J
+
+    def measure(self, z: np.ndarray) -> float:
+        """The largest row over its tolerance."""
+        return float(np.max(np.abs(self.residual(z, 0.0)) / self.tolerance))
 
     def restrict(self, dz: np.ndarray) -> np.ndarray:
         """A closest point moves by at most the smaller body's size at once."""
@@ -106,22 +114,22 @@ class ClosestPointSystem:
         """Unknowns to start from, given nearly the right direction; the best guess first."""
         if not self.b.shape.bounded:
             support_a = self.a.support(n[None])[0]
-            yield self._start(n, support_a, support_a + self.b.violation(support_a) * n)
+            yield self.start(n, support_a, support_a + self.b.violation(support_a) * n)
             return
         support_b = self.b.support(-n[None])[0]
         if self.layout.known_normal:
-            yield self._start(n, support_b, support_b)
+            yield self.start(n, support_b, support_b)
             return
         if not self.a.shape.bounded:
-            yield self._start(n, support_b - self.a.violation(support_b) * n, support_b)
+            yield self.start(n, support_b - self.a.violation(support_b) * n, support_b)
             return
-        yield self._start(n, *matched_support(self.a, self.b, n))
+        yield self.start(n, *matched_support(self.a, self.b, n))
         support_a = self.a.support(n[None])[0]
         across = (n @ (support_b - support_a)) * n
         for point in (support_a, support_b - across, (support_a + support_b - across) / 2):
-            yield self._start(n, point, point + across)
+            yield self.start(n, point, point + across)
 
-    def _start(self, n: np.ndarray, point_a: np.ndarray, point_b: np.ndarray) -> np.ndarray:
+    def start(self, n: np.ndarray, point_a: np.ndarray, point_b: np.ndarray) -> np.ndarray:
         at = self.layout.at
         z = np.zeros(self.layout.geometry)
         if self.layout.known_normal:

@@ -29,6 +29,15 @@ class PlacedShape:
         """Support points in the world frame; (N, dim) -> (N, dim)."""
         return (self.shape.support(directions @ self.R) - self.com) @ self.R.T + self.x
 
+    def from_centre(self, directions: np.ndarray, exact: bool = False) -> np.ndarray:
+        """Support points relative to x, world axes, to rounding of the body's own size.
+
+        exact   also of shapes whose support points are samples, in a time that is long
+        """
+        own = directions @ self.R
+        points = self.shape.farthest_points(own) if exact else self.shape.support(own)
+        return np.asarray((points - self.com) @ self.R.T)
+
     def violation(self, point: np.ndarray) -> float:
         """The largest constraint value at a world point, m; about its distance from the body."""
         return float(self.shape.violation((self.R.T @ (point - self.x) + self.com)[None])[0])

@@ -124,15 +124,31 @@ class SampledShape(Shape):
             return np.einsum("ij,ij->i", self.support(directions), directions)
         return np.array([self._reach(n) for n in directions])
 
+    def farthest_points(self, directions: np.ndarray) -> np.ndarray:
+        if self.support_exact:
+            return self.support(directions)
+        sampled = self.support(directions)
+        for k, n in enumerate(directions):
+            point, _, good = self._solved(n)
+            if good:
+                sampled[k] = point
+        return sampled
+
     def _reach(self, n: np.ndarray) -> float:
         """max n . x by interior-point steps; by cutting planes where a kink stops those."""
+        _, reached, good = self._solved(n)
+        return reached if good else farthest(self.rays, self.samples, n)
+
+    def _solved(self, n: np.ndarray) -> tuple[np.ndarray, float, bool]:
+        """The point farthest along n by interior-point steps, n . x there, and whether it is right."""
         answer = self._programme(x0=np.zeros(self.dim), p=n / np.linalg.norm(n), ubg=0)
         length = float(np.max(np.ptp(self.samples, axis=0)))
         reached = float(n @ self.interior - length * np.linalg.norm(n) * float(answer["f"]))
         sampled = float(np.max(self.samples @ n))
-        if self._programme.stats()["success"] and reached >= sampled - 1e-9 * length * np.linalg.norm(n):
-            return max(reached, sampled)
-        return farthest(self.rays, self.samples, n)
+        near = reached >= sampled - 1e-9 * length * float(np.linalg.norm(n))
+        good = near and bool(self._programme.stats()["success"])
+        point = self.interior + length * np.array(answer["x"]).ravel()
+        return point, max(reached, sampled), good
 
     @cached_property
     def _programme(self) -> ca.Function:

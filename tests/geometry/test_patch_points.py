@@ -202,3 +202,65 @@ def test_in_the_plane(angle: float, count: int) -> None:
 def test_out_of_reach() -> None:
     assert patch_points(place(BOX, (0, 0, 0)), place(BOX, (0, 0, 1.0)), 0.1).gap.size == 0
     assert patch_points(place(GROUND, (0, 0, 0)), place(BOX, (0, 0, 1.0)), 0.1).gap.size == 0
+
+
+@pytest.mark.parametrize("tilt", [0.0, 1e-13, 1e-11, 1e-9])
+@pytest.mark.parametrize("turned", [0.0, 0.3])
+def test_points_are_on_both_bodies(tilt: float, turned: float) -> None:
+    """Faces, rims and lines over each other's edges: points of both, the least gap exact."""
+    for low, high, aside in (
+        (BOX, BOX, (0.2, 0.05)),
+        (BOX, BAR, (0.08, 0.0)),
+        (BAR, BAR, (0.04, 0.03)),
+        (CONE.moved(orientation=(0, 1, 0, 0)), CONE, (0.1, 0.0)),
+        (BAR, BOX, (0.02, 0.02)),
+    ):
+        q = np.array([np.cos(turned / 2), tilt / 2, 0.0, np.sin(turned / 2)])
+        a = place(low, (0, 0, 0))
+        top, bottom = low.bounds[1][2], high.bounds[0][2]
+        b = place(high, (*aside, top - bottom), q / np.linalg.norm(q))
+        gap = find_closest_points(a, b).points.gap
+        patch = patch_points(a, b, max(gap, 0.0) + 1e-8)
+        assert patch.gap.min() == pytest.approx(gap, abs=1e-11)
+        for body, points in ((a, patch.point_a), (b, patch.point_b)):
+            assert max(body.violation(p) for p in points) < 2e-11
+
+
+def test_corners_within_a_rim() -> None:
+    """A box over the end of a cylinder: corners between the rim and the polygon of its points are kept."""
+    a, b = (
+        place(shapes.cylinder(0.15, 0.2), (0, 0, 0)),
+        place(BOX, (0, 0, 0.2), (np.cos(0.2), 0, 0, np.sin(0.2))),
+    )
+    patch = patch_points(a, b, 1e-9)
+    corners = np.sort(np.linalg.norm(patch.point_b[:, :2], axis=1))[-4:]
+    np.testing.assert_allclose(corners, 0.1 * np.sqrt(2), atol=1e-12)
+
+
+def test_two_rims() -> None:
+    """Standing cylinders that overlap in a lens: its two tips are points of the patch."""
+    a, b = place(BAR, (0, 0, 0)), place(BAR, (0.06, 0, 0.4))
+    found = patch_points(a, b, 1e-9).point_b[:, :2]
+    for tip in ((0.03, 0.04), (0.03, -0.04)):
+        assert np.min(np.linalg.norm(found - tip, axis=1)) < 1e-12
+
+
+@pytest.mark.parametrize("angle", [1e-8, 1e-6, 1e-5])
+def test_bars_that_cross_at_a_small_angle(angle: float) -> None:
+    """The ends are w^2 / (2 (r_a + r_b)) farther apart than where the bars cross."""
+    c, d = np.sqrt(0.5) * np.cos(angle / 2), np.sqrt(0.5) * np.sin(angle / 2)
+    q, other = (np.sqrt(0.5), 0.0, np.sqrt(0.5), 0.0), (c, -d, c, d)
+    a, b = place(BAR, (0, 0, 0), q), place(BAR, (0, 0, 0.1), other)
+    patch = patch_points(a, b, 1e-3)
+    assert patch.gap.max() == pytest.approx((0.2 * angle) ** 2 / (2 * 0.1), abs=1e-13)
+    assert abs(patch.gap.min()) < 1e-12
+
+
+@pytest.mark.parametrize("tilt", [1e-12, 1e-9, 1e-7])
+def test_pills_that_are_nearly_parallel(tilt: float) -> None:
+    """Axes that lean towards each other are nearest at an end."""
+    a = place(PILL, (0, 0, 0))
+    b = place(PILL, (0.1, 0, 0), (np.cos(tilt / 2), 0, np.sin(tilt / 2), 0))
+    found = round_closest(a, b)
+    assert found is not None
+    assert found.gap == pytest.approx(-0.2 * tilt, abs=1e-15 + tilt**2)

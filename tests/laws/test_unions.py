@@ -137,3 +137,18 @@ def test_order_of_bodies_and_pieces() -> None:
         certified(run)
         ends.append(np.concatenate([run[name].position[-1] for name in ("a", "b")]))
     np.testing.assert_allclose(ends[0], ends[1], atol=1e-9)
+
+
+@pytest.mark.parametrize(("x", "speed"), [(0.1, 0.0), (-0.1, 0.0), (0.1, -1.0), (-0.3, 2.0)])
+def test_box_flush_with_a_seam(x: float, speed: float) -> None:
+    """A box over two boxes that are a floor, its side over the seam, rests or slides as on one."""
+    half = shapes.box(0.5, 0.5, 0.1)
+    floor = shapes.union(half.moved(position=(-0.5, 0, -0.1)), half.moved(position=(0.5, 0, -0.1)))
+    scene = Scene(gravity=(0, 0, -9.81))
+    scene.add("floor", floor, fixed=True)
+    scene.add("box", shapes.box(0.1, 0.1, 0.1), mass=1.0, position=(x, 0, 0.1), velocity=(speed, 0, 0))
+    scene.friction(mu=0.3)
+    end = simulate(scene, duration=0.2, step=0.01)["box"].position[-1]
+    t = min(0.2, abs(speed) / (0.3 * 9.81))
+    way = np.sign(speed) * (abs(speed) * t - 0.3 * 9.81 * t**2 / 2)
+    np.testing.assert_allclose(end, (x + way, 0, 0.1), atol=1e-6)
