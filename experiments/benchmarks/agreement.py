@@ -31,15 +31,21 @@ TITLE = "compiled steps against the steppers' own, step by step over the experim
 LARGE = "more than 160 unknowns: no step is compiled"
 CLASSICAL = "classical steppers alone: no step is compiled"
 CONTACT = "contact problems alone: no step of ours is taken"
+EVENTS = "impacts as events: those are the stepper's own, and what is between them other experiments have"
 LEFT_OUT = {
     "ah02-136": LARGE,
     "ah02-21": LARGE,
     "ah02-pyramid": "a problem at rest: no step is taken",
     "ah02-table1": LARGE,
+    "bouncing-ellipsoid": EVENTS,
+    "corner-impact": EVENTS,
+    "dropped-rod": EVENTS,
     "mj14-sphere": CONTACT,
     "mj14-sphere-45": CONTACT,
+    "newtons-cradle": EVENTS,
     "nt12-peg": CLASSICAL,
     "nt12-ramp": CLASSICAL,
+    "rocking-block": EVENTS,
     "solver-profile": CONTACT,
     "t10-ablation": CONTACT,
     "t10-ball-drop": CONTACT,

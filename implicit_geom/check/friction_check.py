@@ -78,12 +78,12 @@ def slips(motion: MotionArrays, c: np.ndarray, laws: FrictionParameters) -> tupl
 
 
 def short_parts(c: np.ndarray) -> np.ndarray:
-    """(C,) contacts of stage 1 that do not move in it: those of a part that only leads to an impact.
+    """(C,) contacts of stage 1 whose law took the gap at the start: those of a part that leads to an impact.
 
     It is so short that gaps follow from velocities: its laws are those of velocities, at its start.
     """
-    still = np.all(c["end_point"] == c["point"], axis=1)
-    return np.asarray((c["stage"] == POSITION) & ~c["lagged"] & still)
+    at_start = np.sum(np.nan_to_num(c["gap_normal"]) ** 2, axis=1) > 0
+    return np.asarray((c["stage"] == POSITION) & at_start)
 
 
 def _slip(

@@ -65,6 +65,8 @@ class Engine:
         self.scalars = self.arrays.numbers(len(ScalarSlot))
         self.bodies = BodyArrays(self.arrays, model.dim, len(model.bodies))
         self.groups = grouped_by_kind(model, candidates, self.arrays, self.rattle, options.tolerance)
+        for g in self.groups:
+            g.events = options.impacts == "events"
         self.order = [c for g in self.groups for c in g.members]  # candidates in the order of the groups
         self.others = OtherPairs(model, candidates, self.arrays)
         stages = len(self.stages) if records else 0
@@ -149,7 +151,7 @@ class Engine:
         """Give a lane the scene of a stepper: everything that no step changes."""
         model, scale = solver.model, None if solver.guard is None else solver.guard.scale
         self.bodies.load(lane, model, scale)
-        self.scalars[ScalarSlot.WEIGHT, lane] = 0.0 if scale is None else scale.weight
+        self.scalars[ScalarSlot.WEIGHT, lane] = 0.0 if scale is None else scale.weight()
         self.others.load(lane, model)
         for g in self.groups:
             g.load(lane, model)

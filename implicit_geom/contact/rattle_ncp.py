@@ -26,6 +26,7 @@ class StartContact:
     touching: bool
     r2: np.ndarray  # closest point of the second body, from its centre of mass, m
     lagged: bool = False
+    flat: bool = False  # along a line or a face: the point is any of it
 
 
 class PositionNCP(StepNCP):
@@ -44,6 +45,7 @@ class PositionNCP(StepNCP):
         points = g.closest(unknowns, self.h)
         B = g.patches(points, unknowns[:, at["l"].start : at["k"].stop])
         touching = points.gap <= TOUCH * g.get("L")[:, 0]
+        flat_start = np.any(B, axis=(1, 2))
         if g.kernel.kind.patches:
             B[~touching | self.at_end] = np.eye(dim)
         g.set("B", flat(B))
@@ -60,7 +62,8 @@ class PositionNCP(StepNCP):
             flat_there = np.any(B, axis=(1, 2))
             lag &= ~flat_there | (speed > LAG * np.abs(spin) * g.get("L")[:, 0])
         g.set("lag", lag[:, None])
-        columns = (points.gap.tolist(), normal.tolist(), slip, touching.tolist(), points.r2, lag.tolist())
+        known = (touching.tolist(), points.r2, lag.tolist(), flat_start.tolist())
+        columns = (points.gap.tolist(), normal.tolist(), slip, *known)
         self.starts.update(zip(warm, map(StartContact, *columns), strict=False))
         return unknowns
 

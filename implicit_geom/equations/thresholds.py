@@ -26,6 +26,9 @@ MAX_TURN = 1.5  # of a step of RATTLE; D is singular at 2 pi
 SLOW_TURN = 0.1  # below which a step may gain only SLOW_SHARE of the guard's tolerance
 SLOW_SHARE = 0.1
 
+# The guard of steps with impacts as events: shares of energy that one may lose, for one that it may gain
+LOSS = 10.0
+
 # The composition of order four [Suzuki 1990]: s, s, 1 - 4s, s, s
 S = 1 / (4 - 4 ** (1 / 3))
 COMPOSITION = (S, S, 1 - 4 * S, S, S)

@@ -20,8 +20,9 @@ def energy(model: Model, state: State) -> float:
     return kinetic(model, state) + potential(model, state)
 
 
-def kinetic(model: Model, state: State) -> float:
-    m = model.moving
+def kinetic(model: Model, state: State, bodies: np.ndarray | None = None) -> float:
+    """Kinetic energy, J; of some moving bodies, (B,) a mask, where given."""
+    m = _chosen(model, bodies)
     v, w = state.v[m], state.w[m]
     if model.dim == 3:
         w = np.einsum("bji,bj->bi", state.R[m], w)  # body axes
@@ -32,6 +33,10 @@ def kinetic(model: Model, state: State) -> float:
 def potential(model: Model, state: State) -> float:
     m = model.moving
     return -float(np.sum(model.mass[m] * (state.x[m] @ model.scene.gravity)))
+
+
+def _chosen(model: Model, bodies: np.ndarray | None) -> np.ndarray:
+    return model.moving if bodies is None else np.flatnonzero(bodies)
 
 
 class EnergyScale:
@@ -45,7 +50,6 @@ class EnergyScale:
         self.model = model
         gravity = model.scene.gravity
         self.strength = float(np.linalg.norm(gravity))
-        self.weight = self.strength * float(np.sum(model.mass[model.moving]))  # of all bodies, N
         self.depth = np.where(np.isfinite(model.size), model.size, 1.0)
         self.lowest = np.full(len(model.bodies), np.nan)  # height of the centre, where it is known
         if self.strength == 0:
@@ -63,25 +67,29 @@ class EnergyScale:
                 if shape.bounded and shape.support_exact:
                     self.lowest[i] = max(floors) + _smallest_height(model, int(i))
 
-    def above_lowest(self, state: State) -> float:
-        """Kinetic energy and potential energy above the lowest configuration, J."""
-        return kinetic(self.model, state) + self._potential(state)
+    def weight(self, bodies: np.ndarray | None = None) -> float:
+        """Of all bodies, or of some, N."""
+        return self.strength * float(np.sum(self.model.mass[_chosen(self.model, bodies)]))
 
-    def rounding(self, state: State, h: float) -> float:
+    def above_lowest(self, state: State, bodies: np.ndarray | None = None) -> float:
+        """Kinetic energy and potential energy above the lowest configuration, J; of some bodies, if given."""
+        return kinetic(self.model, state, bodies) + self._potential(state, bodies)
+
+    def rounding(self, state: State, h: float, bodies: np.ndarray | None = None) -> float:
         """What rounding may make of the energy in a step, J.
 
         ENERGY_ROUNDING of the kinetic energy and of what lifts every body by its own size; and the energy of
         moving by a billionth of that size in the step, which counts as rest.
         """
-        m = self.model.moving
+        m = _chosen(self.model, bodies)
         mass, depth = self.model.mass[m], self.depth[m]
-        size = kinetic(self.model, state) + float(np.sum(mass * self.strength * depth))
+        size = kinetic(self.model, state, bodies) + float(np.sum(mass * self.strength * depth))
         return ENERGY_ROUNDING * size + float(np.sum(mass * (1e-9 * depth / h) ** 2))
 
-    def _potential(self, state: State) -> float:
+    def _potential(self, state: State, bodies: np.ndarray | None) -> float:
         if self.strength == 0:
             return 0.0
-        m = self.model.moving
+        m = _chosen(self.model, bodies)
         height = state.x[m] @ self.up - self.lowest[m]
         fall = np.where(np.isnan(height), self.depth[m], np.maximum(height, 0.0))
         return float(np.sum(self.model.mass[m] * self.strength * fall))

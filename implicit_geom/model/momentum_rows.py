@@ -32,6 +32,18 @@ def stage_velocities(model: Model, end: State, h: float) -> State:
     return replace(end, w=w)
 
 
+def kicked(model: Model, state: State, impulse: np.ndarray) -> State:
+    """The state with the velocities after an impulse on every body, (B, dim + spins), world axes."""
+    m, dim = model.moving, model.dim
+    v, w = state.v.copy(), state.w.copy()
+    v[m] += impulse[m, :dim] / model.mass[m, None]
+    J_W = model.inertia[m]
+    if dim == 3:
+        J_W = state.R[m] @ J_W @ np.swapaxes(state.R[m], 1, 2)
+    w[m] += np.linalg.solve(J_W, impulse[m, dim:, None])[..., 0]
+    return replace(state, v=v, w=w)
+
+
 def angular_scaling(J_W: np.ndarray, mass: float | np.ndarray) -> np.ndarray:
     """K = (m J_W)^(-1/2), (..., 3, 3): turns an angular impulse into a velocity of the gyration radius."""
     values, vectors = np.linalg.eigh(J_W)

@@ -77,6 +77,7 @@ class Attempt:
     form    euler, rattle or rattle-4: the scheme that took the step, the plainest one of its parts
     guard   none; composed, substeps or euler where the guard of `implicit-rattle` took it otherwise
     why     the first reason for which it was not taken in one
+    divided a part was halved
     """
 
     solves: list[Solve] = field(default_factory=list)
@@ -85,3 +86,4 @@ class Attempt:
     form: str = "euler"
     guard: str = "none"
     why: str = ""
+    divided: bool = False

@@ -163,6 +163,7 @@ def simulate_batch(
     energy_guard: float = 1e-2,
     impact_law: str = "newton",
     max_impacts: int = 100,
+    impacts: str = "stages",
     threads: int | None = None,
     progress: Progress = None,
 ) -> Batch:
@@ -183,7 +184,7 @@ def simulate_batch(
     array([0.28, 0.29, 0.3 ])
     """
     given = (duration, step, stepper, friction_residual, tolerance, "record", energy_guard)
-    options = SimulationOptions(*given, impact_law=impact_law, max_impacts=max_impacts)
+    options = SimulationOptions(*given, impact_law=impact_law, max_impacts=max_impacts, impacts=impacts)
     options.check_step()
     if threads is not None and (not isinstance(threads, int) or isinstance(threads, bool) or threads < 1):
         raise SceneError(f"threads = {shown(threads)} must be a whole number above zero")

@@ -6,13 +6,15 @@ from typing import TypeAlias
 
 from implicit_geom.classical.stepper import ClassicalStepper
 from implicit_geom.classical.surfaces import faceted_scene
+from implicit_geom.equations.thresholds import SLOW_SHARE
 from implicit_geom.model.model import Model
 from implicit_geom.scene.options import SimulationOptions
 from implicit_geom.steppers.euler import EulerStepper
+from implicit_geom.steppers.events.stepper import EventStepper
 from implicit_geom.steppers.rattle import RattleStepper
 from implicit_geom.steppers.rattle4 import Rattle4Stepper
 
-ImplicitStepper: TypeAlias = EulerStepper | RattleStepper | Rattle4Stepper
+ImplicitStepper: TypeAlias = EulerStepper | RattleStepper | Rattle4Stepper | EventStepper
 AnyStepper: TypeAlias = ImplicitStepper | ClassicalStepper
 
 
@@ -28,6 +30,16 @@ def make_stepper(model: Model, options: SimulationOptions) -> AnyStepper:
         return ClassicalStepper(model, stepper, options.tolerance)
     if stepper.surface == "faceted":
         model = Model(faceted_scene(model.scene, stepper.facets), options.friction_residual)
+    if options.impacts == "events":
+        return EventStepper(
+            model,
+            options.tolerance,
+            guard=SLOW_SHARE * options.energy_guard,
+            friction_tolerance=options.friction_tolerance,
+            impact_law=options.impact_law,
+            max_impacts=options.max_impacts,
+            fourth=stepper.integrator == "rattle-4",
+        )
     kind = Rattle4Stepper if stepper.integrator == "rattle-4" else RattleStepper
     return kind(
         model,

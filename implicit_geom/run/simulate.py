@@ -29,6 +29,7 @@ def simulate(
     record: int = 1,
     impact_law: str = "newton",
     max_impacts: int = 100,
+    impacts: str = "stages",
     progress: Progress = None,
     resume: Trajectory | None = None,
 ) -> Trajectory:
@@ -46,7 +47,8 @@ def simulate(
                          implicit-rattle steppers refuse
     friction_tolerance   of the friction law alone, where larger than `tolerance`; for piles of many contacts
     record               n: keep every n-th step and the last one, for long runs
-    impact_law           of restitution: "newton", "poisson" or "energetic"
+    impacts              "events": steps of the RATTLE steppers are cut at the instants of impacts; "stages"
+    impact_law           of impacts as events: "newton", "poisson" or "energetic"
     max_impacts          in a step; the rest of it is then taken by implicit-euler, without restitution
     progress             True, False, a function of the fraction done; None: a bar on a terminal
     resume               a run to be continued by `duration`, see `Trajectory.resume`
@@ -85,5 +87,6 @@ def simulate(
         record,
         impact_law,
         max_impacts,
+        impacts,
     )
     return march(Trajectory, scene, options, progress, resume, started)

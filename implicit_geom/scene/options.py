@@ -19,6 +19,7 @@ __all__ = ["SimulationOptions", "choice", "hint", "positive"]
 IMPLICIT = ("implicit-rattle", "implicit-rattle-4", "implicit-euler")
 FRICTION_RESIDUALS = ("projection", "fritz-john", "implicit")
 ON_FAILURE = ("raise", "record")
+IMPACTS = ("stages", "events")
 IMPACT_LAWS = ("newton", "poisson", "energetic")
 MOST_STEPS = 1e8  # a run keeps some 500 bytes a step, in memory
 WHOLE = 1e-9  # a duration this close (relative) to a multiple of the step counts as that multiple
@@ -34,8 +35,10 @@ class SimulationOptions:
     `friction_tolerance`, where larger than `tolerance`, is that of the friction law alone, in steps of many
     contacts: those of a pile at the edge of slip. Momentum, gaps and normal impulses keep to `tolerance`.
     `record` = n keeps every n-th step and the last one.
-    `impact_law` is the law of impacts with restitution, `max_impacts` how many of them a step has: the
-    rest of it is then taken by `implicit-euler`, without restitution. Classical steppers take neither.
+    `impacts` = "events" cuts the steps of `implicit-rattle` and `implicit-rattle-4` at the instants of
+    impacts; "stages" leaves them to the stages of the step. `impact_law` is the law of impacts as events (one
+    other than Newton's makes them that), `max_impacts` how many of them a step has: the rest of it is then
+    taken by `implicit-euler`, without restitution. Other steppers take none of these.
     `stepper` is a name, or a `Stepper` (or its fields) where no name stands for the same.
     """
 
@@ -50,6 +53,7 @@ class SimulationOptions:
     record: int = 1
     impact_law: str = "newton"
     max_impacts: int = 100
+    impacts: str = "stages"
 
     def __post_init__(self) -> None:
         for name in ("duration", "step", "tolerance", "energy_guard", "friction_tolerance"):
@@ -75,6 +79,9 @@ class SimulationOptions:
         choice("friction_residual", self.friction_residual, FRICTION_RESIDUALS)
         choice("on_failure", self.on_failure, ON_FAILURE)
         choice("impact_law", self.impact_law, IMPACT_LAWS)
+        choice("impacts", self.impacts, IMPACTS)
+        if self.impact_law != "newton":
+            object.__setattr__(self, "impacts", "events")
         for name, means in (("record", "10 keeps every tenth step"), ("max_impacts", "100 is the default")):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:

@@ -7,7 +7,7 @@ dim, gravity
 [[friction.pairs]]   bodies = [A, B] and any of the above
 [applied.NAME]       force, torque
 [simulation]         duration, step, stepper, friction_residual, tolerance, on_failure, energy_guard,
-                     friction_tolerance, record, impact_law, max_impacts
+                     friction_tolerance, record, impacts, impact_law, max_impacts
 """
 
 from __future__ import annotations

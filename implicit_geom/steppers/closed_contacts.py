@@ -15,12 +15,15 @@ from implicit_geom.contact.rattle_ncp import (
 )
 from implicit_geom.contact.step_ncp import StepNCP
 from implicit_geom.equations.thresholds import IMPACT_SPEED, SLAP, SLIDES, TOUCH
+from implicit_geom.geometry.polytopes import is_polytope
 from implicit_geom.interface.errors import SimulationError
 from implicit_geom.model.contact_group import ContactGroup, WarmStart
 from implicit_geom.model.model import Model, Pair, State
 from implicit_geom.model.records import EULER, ContactRecord
 from implicit_geom.steppers.memory import StepperMemory
 from implicit_geom.steppers.search import SolutionSearch
+
+ROUND_A_RIM = 0.5  # travel along a body in a step, over its size, that is a jump in any case
 
 
 def start_contacts(memory: StepperMemory, problem: StepNCP, state: State) -> dict[int, StartContact]:
@@ -47,8 +50,13 @@ def accept(
     h: float,
     stage: int,
     starts: dict[int, StartContact],
+    events: bool = False,
 ) -> tuple[list[ContactRecord], dict[int, EndContact]]:
-    """Keep the unknowns for the next step; closed contacts for the records and for the velocity stage."""
+    """Keep the unknowns for the next step; closed contacts for the records and for the velocity stage.
+
+    `events`: impacts are events, see `impacts`: also of contacts that parted, and of vertices that follow
+    one another.
+    """
     memory, model = search.memory, search.model
     memory.begun = True
     records: list[ContactRecord] = []
@@ -80,10 +88,12 @@ def accept(
         for i, record in zip(chosen.tolist(), found, strict=True):
             c = members[i]
             before, last = starts[c], ends[c]
-            slow = before.normal_velocity >= -fast[i]
+            speed = before.normal_velocity
+            parts = events and not before.flat and speed > fast[i]
+            slow = speed >= -fast[i] and not parts
             struck = not (before.touching and slow)
             if not struck and g.kernel.kind.patches:
-                struck = _slaps(search, c, before, last, start, end, h)
+                struck = _slaps(search, c, before, last, start, end, h, events)
             record.impact = last.impact = struck
             record.lagged = last.lagged = before.lagged
             record.slid = last.slid = bool(slid[i])
@@ -148,7 +158,14 @@ def contact_records(
 
 
 def _slaps(
-    search: SolutionSearch, c: int, before: StartContact, last: EndContact, start: State, end: State, h: float
+    search: SolutionSearch,
+    c: int,
+    before: StartContact,
+    last: EndContact,
+    start: State,
+    end: State,
+    h: float,
+    events: bool,
 ) -> bool:
     """Whether a contact that was closed jumped to another part of the body: an edge that falls flat."""
     model = search.model
@@ -161,6 +178,13 @@ def _slaps(
     if float(np.linalg.norm(carried - before.r2)) < (SLAP + 2 * rolled) * L:
         return False
     relative = point_velocity(start, b, last.r2) - point_velocity(start, pair.first, last.r1)
+    if events:
+        turning = float(np.linalg.norm(start.w[pair.first]) + np.linalg.norm(start.w[b]))
+        if last.n @ relative >= -SLAP * np.linalg.norm(relative) - IMPACT_SPEED * L * turning:
+            return False
+        travel = float(np.linalg.norm(carried - before.r2))
+        if travel > ROUND_A_RIM * L or any(is_polytope(model.pieces.shapes[k]) for k in pair.pieces):
+            return True
     if last.n @ relative >= -SLAP * (1e-3 + np.linalg.norm(relative)):
         return False
     # a contact that runs along a rim is no slap: the end must be a line or a face

@@ -63,8 +63,11 @@ class EulerStepper:
             solves=options.solves,
         )
 
-    def solve(self, state: State, h: float) -> Solve | Failure:
-        """One solve over h [C07, eqs. 10, 11]; a reason and residual histories where there is no solution."""
+    def solve(self, state: State, h: float, inelastic: bool = False) -> Solve | Failure:
+        """One solve over h [C07, eqs. 10, 11]; a reason and residual histories where there is no solution.
+
+        `inelastic`: without restitution.
+        """
         impulse = h * self.model.loads(state.time)
         found = solve_step(self.search, StepNCP, state, h, impulse)
         if not isinstance(found, StepSolution):
@@ -78,7 +81,7 @@ class EulerStepper:
         solve = Solve(
             state, end, h, found.nu, "euler", records, solution.iterations, found.status, residual, overlap
         )
-        if not self.velocity_stage.needed(ends):
+        if inelastic or not self.velocity_stage.needed(ends):
             return solve
         for c, contact in ends.items():
             contact.bounce = self.velocity_stage.bounce(c, contact, starts[c], state, impulse, h, lag=h / 2)

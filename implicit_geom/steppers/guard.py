@@ -29,7 +29,7 @@ class EnergyGuard:
     def gain(self, solve: Solve) -> float:
         """Gain of energy, J, without the work of applied forces and what lifts bodies out of each other."""
         entry = step_ledger(self.model, solve)
-        return entry.change - entry.work - self.scale.weight * solve.overlap
+        return entry.change - entry.work - self.scale.weight() * solve.overlap
 
     def allowed(self, start: State, end: State, share: float) -> float:
         """That share of the energy above the lowest configuration, J."""

@@ -22,6 +22,7 @@ from implicit_geom.contact.step_ncp import StepNCP
 from implicit_geom.geometry.distance import find_closest_points
 from implicit_geom.model.model import Model, State
 from implicit_geom.solvers.newton import DENSE, NewtonOptions, NewtonResult, follow_path, solve_by_newton
+from implicit_geom.steppers.events.islands import pairs_within
 from implicit_geom.steppers.memory import StepperMemory
 
 P = TypeVar("P", bound=StepNCP)
@@ -61,7 +62,27 @@ class SolutionSearch:
         self.friction_tolerance = friction_tolerance
         self.options = options or SearchOptions()
         self.memory = StepperMemory(model, self.options.batch)
+        self.island: np.ndarray | None = None  # (B,) the bodies at hand, where not all
         self._problems: dict[tuple[str | int, ...], StepNCP] = {}
+
+    def island_pairs(self, pairs: list[int]) -> list[int]:
+        """Those of the island at hand."""
+        return pairs_within(self.model, pairs, self.island)
+
+    def candidates(self, state: State, h: float, loads: np.ndarray) -> list[int]:
+        """Pairs of the island at hand that the motion expected in h might bring together."""
+        return self.island_pairs(self.memory.broad.candidates(state, abs(h), loads))
+
+    def missed(self, state: State, nu: np.ndarray, h: float, chosen: list[int]) -> list[int]:
+        """Pairs of the island outside `chosen` that the motion found could have brought together."""
+        return self.island_pairs(self.memory.broad.missed(state, nu, abs(h), chosen))
+
+    def fill(self, state: State, candidates: list[int]) -> None:
+        """Have warm starts for the given pairs, and for no others of the island at hand."""
+        if self.island is None:
+            self.memory.fill(state, candidates)
+        else:
+            self.memory.add(state, candidates)
 
     def equations(self, kind: type[P], candidates: list[int]) -> P:
         """The equations of a step, or stage, with these candidate pairs."""

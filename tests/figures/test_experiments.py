@@ -35,5 +35,5 @@ def test_a_wrong_number_fails_its_check() -> None:
 def test_a_registry_knows_its_names_and_nothing_else() -> None:
     assert "c07-disc" in experiments.REGISTRY
     assert "c07" not in experiments.REGISTRY
-    assert len(experiments.REGISTRY) == len(list(experiments.REGISTRY)) == 31
+    assert len(experiments.REGISTRY) == len(list(experiments.REGISTRY)) == 36
     assert all(np.size(module.TITLE) for module in experiments.REGISTRY.values())

@@ -192,7 +192,7 @@ def test_tables_are_plain_columns(eggs: Scene) -> None:
     ledger = run.table("ledger")
     assert {"time", "kinetic", "potential", "work", "friction", "impact", "remainder"} <= set(ledger)
     np.testing.assert_array_equal(ledger["kinetic"], run.kinetic_energy[1:])
-    with pytest.raises(SceneError, match="'contacts', 'steps' or 'ledger'"):
+    with pytest.raises(SceneError, match="'contacts', 'impacts', 'steps' or 'ledger'"):
         run.table("energy")
 
 

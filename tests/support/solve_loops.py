@@ -217,8 +217,8 @@ def _law_slip(model: Model, solve: Solve, c: ContactRecord) -> np.ndarray:
 
 
 def _short(c: ContactRecord) -> bool:
-    """Of a part of a step that only leads to an impact: its point does not move."""
-    return c.stage == POSITION and not c.lagged and np.array_equal(c.point, c.end_point)
+    """Of a part of a step that only leads to an impact: its law took the gap at the start."""
+    return c.stage == POSITION and c.gap_normal is not None and bool(np.any(c.gap_normal))
 
 
 def _carried(model: Model, solve: Solve, c: ContactRecord, n: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -62,7 +62,7 @@ class PairEnd(PairStart):
             r1=r1, r2=r2, n=n, t=t, o=o, gap=gap, multipliers=ca.vertcat(u[at["l"]], u[at["k"]]),
             impulses=u[at["P_n"].start : layout.size], m_c=m_c, sense=sense, active=active,
         )  # fmt: skip
-        reason = self._exit_reason(kind, seen, u, info, closed, active, nu, bodies, c, h, t)
+        reason = self._exit_reason(kind, seen, u, info, closed, active, nu, bodies, c, h, t, U)
         back = ca.SX(0)
         if at_start and kind.components:
             along = ca.dot(c["e"] * seen["mean_slip"], c["e"] * seen["start_slip"])
@@ -141,6 +141,7 @@ class PairEnd(PairStart):
         c: StructSymbol,
         h: ca.SX,
         t: ca.SX,
+        U: ca.SX,
     ) -> ca.SX:
         """Why the stepper itself must look at this contact (`ExitReason`), or 0."""
         at = kind.layout.at
@@ -157,6 +158,10 @@ class PairEnd(PairStart):
             speed = info["normal_velocity"]
             resting = ca.logic_and(info["touching"], speed >= -IMPACT_SPEED * (1 + ca.fabs(speed)))
             touches = ca.logic_and(touches, ca.logic_and(ca.logic_not(resting), h > 0))
+            # (a restitution above one stands for impacts as events, see `steppers.events.stepper`)
+            still = ca.logic_and(info["touching"], ca.fabs(speed) <= IMPACT_SPEED * U)
+            event = ca.logic_and(active, ca.logic_and(ca.logic_not(still), h > 0))
+            touches = ca.if_else(c["restitution"] > 1.5, event, touches)
         reason = ca.fmax(reason, ExitReason.IMPACT.value * touches)
         if self._given_direction:
             reason = ca.fmax(reason, ExitReason.TANGENT.value * (ca.fabs(ca.sqrt(ca.sumsqr(t)) - 1) > 1e-6))

@@ -31,12 +31,16 @@ def grouped_by_kind(
     return [CandidateGroup(model, members, arrays, rattle, tolerance) for members in by_kind.values()]
 
 
+EVENTS = 2.0  # in place of a restitution
+
+
 class CandidateGroup:
     """The candidate pairs of one kind; `members` are their numbers."""
 
     def __init__(
         self, model: Model, members: list[int], arrays: LaneArrays, rattle: bool, tolerance: float
     ) -> None:
+        self.events = False  # impacts are events: every one leaves machine code
         self.members, self.rattle, self.tolerance = members, rattle, tolerance
         self.pairs: list[Pair] = [model.pairs[c] for c in members]
         self.functions = PairFunctions(self.pairs[0].kernel)
@@ -80,7 +84,7 @@ class CandidateGroup:
             "theta1": pieces.shapes[pair.pieces[0]].values,
             "theta2": pieces.shapes[pair.pieces[1]].values,
             "sign": -1.0 if pair.swapped else 1.0,
-            "restitution": pair.law.restitution,
+            "restitution": EVENTS if self.events else pair.law.restitution,
             "thin": thickness if np.isfinite(thickness) else 1e300,
             "tolerance": self.tolerance,
             "multiplier_factor": 0.0,

@@ -87,7 +87,9 @@ class Recorder:
             (c.pair, 0 if of_points(c.stage) else c.feature) for s in attempt.solves for c in s.contacts
         }
         status = "continued" if any(s.status == "continued" for s in attempt.solves) else "converged"
-        if attempt.form != "rattle-4" and _divided(attempt.solves, h):
+        struck = any(s.form == "impact" or s.bodies is not None for s in attempt.solves)
+        divided_so = attempt.divided if struck else _divided(attempt.solves, h)
+        if attempt.form != "rattle-4" and divided_so:
             status = "substepped"
         impacts = sum(s.form == "impact" for s in attempt.solves)
         iterations = sum(s.iterations for s in attempt.solves)

@@ -12,8 +12,8 @@ from llvmlite import ir
 
 from implicit_geom.machine.code_values import Array, Integer, Number
 from implicit_geom.machine.code_writer import CodeWriter, ModuleWriter
+from implicit_geom.solvers.contact.sweeps.arrays import ARRAYS, CERTIFIED, SWEPT
 from implicit_geom.solvers.contact.sweeps.certify_code import emit_certify
-from implicit_geom.solvers.contact.sweeps.sweep import ARRAYS, CERTIFIED, SWEPT
 from implicit_geom.solvers.contact.sweeps.sweep_code import emit_contact
 
 WINDOW = 8  # sweeps over which a rate is measured; three square roots give that of one

@@ -15,11 +15,9 @@ import numpy as np
 
 from implicit_geom.solvers.contact.law import radii
 from implicit_geom.solvers.contact.problem import ContactProblem
+from implicit_geom.solvers.contact.sweeps.arrays import ARRAYS, CERTIFIED, SWEPT
 
 # arrays that the code reads, whose addresses are given to it in this order
-ARRAYS = ("rows", "H", "MH", "W", "w", "values", "coupling", "mu", "mass", "radius", "free")
-SWEPT = ARRAYS[:8]
-CERTIFIED = ("rows", "H", "MH", "w", "mu", "mass", "radius")
 
 
 class Sweeps:
