@@ -14,6 +14,11 @@ upright. The release is chosen so that this is at ten phases of the step.
 Then the block is left to rock, and its angle is compared with the event-driven solution after one, three
 and five impacts.
 
+The steps of `implicit-rattle-4` were chosen after others had been seen. With 0.04, 0.02 and 0.01 s the orders
+after one, three and five impacts are 3.64, 4.05 and 3.86, with 0.08, 0.04 and 0.02 s they are 3.44, 2.77 and
+2.06; from 0.044 to 0.009 s 4.14, 3.42 and 3.08, where errors of opposite sign cancel at the longest step. The
+error depends on where in its step an impact falls, by as much as a factor of ten at long steps.
+
 G. W. Housner, The behavior of inverted pendulum structures during earthquakes, Bulletin of the
 Seismological Society of America 53 (1963) 403-417.
 """
