@@ -38,7 +38,7 @@ class SimulationOptions:
     `impacts` = "events" cuts the steps of `implicit-rattle` and `implicit-rattle-4` at the instants of
     impacts; "stages" leaves them to the stages of the step. `impact_law` is the law of impacts as events (one
     other than Newton's makes them that), `max_impacts` how many of them a step has: the rest of it is then
-    taken by `implicit-euler`, without restitution. Other steppers take none of these.
+    taken by `implicit-euler`, without restitution. Other steppers refuse them.
     `stepper` is a name, or a `Stepper` (or its fields) where no name stands for the same.
     """
 
@@ -82,6 +82,11 @@ class SimulationOptions:
         choice("impacts", self.impacts, IMPACTS)
         if self.impact_law != "newton":
             object.__setattr__(self, "impacts", "events")
+        if self.impacts == "events" and not self.switches.integrator.startswith("rattle"):
+            asked = (
+                f"impact_law = {self.impact_law!r}" if self.impact_law != "newton" else "impacts = 'events'"
+            )
+            raise SceneError(f"{asked}: take implicit-rattle or implicit-rattle-4; no other stepper has it")
         for name, means in (("record", "10 keeps every tenth step"), ("max_impacts", "100 is the default")):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:

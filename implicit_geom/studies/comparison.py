@@ -80,7 +80,8 @@ def compare(
     """
     scene, options = scene_of(scene, {**options, "duration": duration, "step": step})
     chosen, left_out = chosen_steppers(scene, list(NAMED) if steppers is None else steppers, steppers is None)
-    for name in ("stepper", "on_failure", "energy_guard"):  # the steppers differ in these
+    # (the steppers differ in these; impacts as events are not every stepper's)
+    for name in ("stepper", "on_failure", "energy_guard", "impacts", "impact_law", "max_impacts"):
         options.pop(name, None)
     duration, h = (positive(name, options.get(name)) for name in ("duration", "step"))
     steps = len(SimulationOptions(duration, h).step_lengths())

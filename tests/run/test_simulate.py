@@ -73,6 +73,12 @@ def test_after_a_shortened_step_the_count_starts_anew() -> None:
         ({"friction_residual": "projektion"}, "did you mean 'projection'"),
         ({"on_failure": "ignore"}, "on_failure = 'ignore'"),
         ({"impact_law": "newtn"}, "did you mean 'newton'"),
+        ({"impacts": "event"}, "did you mean 'events'"),
+        ({"impacts": "events", "stepper": "implicit-euler"}, "impacts = 'events': take implicit-rattle"),
+        (
+            {"impact_law": "poisson", "stepper": "implicit-euler"},
+            "impact_law = 'poisson': take implicit-rattle",
+        ),
         ({"max_impacts": 0}, "max_impacts = 0"),
         ({"max_impacts": 2.5}, "max_impacts = 2.5"),
         ({"progress": "yes"}, "progress = 'yes'"),
