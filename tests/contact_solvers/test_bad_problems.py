@@ -25,6 +25,9 @@ PROBLEMS: dict[str, tuple[dict[str, Any], str]] = {
     "text for mu": ({"mu": "much"}, "mu = 'much' must be numbers"),
     "negative e": ({"e": -1}, "e must be zero or positive"),
     "text for e": ({"e": "round"}, "e = 'round' must be numbers"),
+    "complex masses": ({"M": np.eye(3) * 1j}, "M = .* must be real numbers"),
+    "complex velocities": ({"v_free": np.array([1j, 0, 0])}, "v_free = .* must be real numbers"),
+    "rows as a float": ({"dim": 3.0}, "dim = 3.0 must be a whole number"),
     "mistyped": ({"muu": 0.3}, "there is no such argument; did you mean 'mu'"),
 }
 CALLS: dict[str, tuple[dict[str, Any], str]] = {
@@ -33,6 +36,12 @@ CALLS: dict[str, tuple[dict[str, Any], str]] = {
     "tolerance of text": ({"tolerance": "fine"}, "tolerance = 'fine' must be"),
     "NaN to start from": ({"start": [np.nan, 0, 0]}, "start holds a number that is not finite"),
     "start of another size": ({"start": [1, 2]}, r"start has the shape \(2,\)"),
+    "sweeps as a float": ({"solver": "nsgs", "sweeps": 1.5}, "sweeps = 1.5 must be a whole number"),
+    "negative budget": ({"budget": -1}, "budget = -1 must be a whole number, not below zero"),
+    "yes as a number": ({"solver": "admm", "iterations": True}, "iterations = True must be a whole number"),
+    "text for seconds": ({"solver": "nsgs", "seconds": "long"}, "seconds = 'long' must be a number"),
+    "NaN for seconds": ({"solver": "nsgs", "seconds": np.nan}, "seconds = nan must be a number"),
+    "text for yes": ({"sweeps": "no"}, "sweeps = 'no' must be True or False"),
     "option": ({"budgett": 3}, "has no such option; did you mean 'budget'"),
 }
 

@@ -81,3 +81,25 @@ def test_no_solution(solver: str) -> None:
         found = solve_contact(problem, solver, **options)
         assert not found.converged
         assert found.error > 0.5
+
+
+@pytest.mark.parametrize("solver", ["default", "admm", "nsgs"])
+def test_bilateral_rows_alone(solver: str) -> None:
+    """No contacts: the bilateral row takes its part of the velocity away."""
+    joint = np.array([[1.0], [0.0], [0.0]])
+    none = {"H": np.zeros((3, 0)), "mu": [], "dim": 5, "mu_r": []}
+    found = solve_contact(ContactProblem(M=np.eye(3), v_free=(1, 2, 3), G=joint, b=[0.0], **none), solver)
+    assert found.converged
+    np.testing.assert_allclose(found.velocity, (0, 2, 3), atol=1e-14)
+
+
+@pytest.mark.parametrize("solver", ["default", "admm", "nsgs"])
+def test_rolling_contact_of_nothing(solver: str) -> None:
+    """A contact between bodies that do not move keeps no other from being solved."""
+    H = np.zeros((6, 10))
+    H[:5, :5] = np.eye(5)
+    still = np.repeat([0.0, 0.1], 5) * np.tile([1.0, 0, 0, 0, 0], 2)
+    problem = ContactProblem(M=np.eye(6), H=H, v_free=-np.ones(6), w=still, mu=0.5, mu_r=0.1, dim=5)
+    found = solve_contact(problem, solver)
+    assert found.converged, found.residuals
+    assert found.velocity[0] == pytest.approx(0.0, abs=1e-8)

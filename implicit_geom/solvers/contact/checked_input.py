@@ -15,6 +15,7 @@ SYMMETRY = 1e-9  # by which entries of a mass matrix may differ from their mirro
 
 def matrix(name: str, value: Any) -> sp.csc_matrix:
     """A matrix of finite numbers, sparse."""
+    _refuse_complex(name, value)
     try:
         found = sp.csc_matrix(value, dtype=float, copy=True)
     except (TypeError, ValueError):
@@ -68,7 +69,14 @@ def ellipsoids(e: Any, contacts: int, dim: int) -> np.ndarray:
     return axes
 
 
+def _refuse_complex(name: str, value: Any) -> None:
+    """numpy would leave out imaginary parts."""
+    if np.iscomplexobj(value):
+        raise SceneError(f"{name} = {shown(value)} must be real numbers")
+
+
 def _numbers(name: str, value: Any) -> np.ndarray:
+    _refuse_complex(name, value)
     try:
         return np.array(value, float)
     except (TypeError, ValueError):

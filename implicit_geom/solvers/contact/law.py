@@ -116,7 +116,8 @@ def radii(problem: ContactProblem) -> list[np.ndarray]:
     if problem.mu_r is not None:
         W = problem.W_blocks
         half = 0.5 * (W[:, 3, 3] + W[:, 4, 4])
-        found.append(np.sqrt(W[:, 0, 0] / np.where(half > 0, half, W[:, 0, 0])))
+        known = (half > 0) & (W[:, 0, 0] > 0)  # (a contact that moves nothing has none)
+        found.append(np.sqrt(np.where(known, W[:, 0, 0], 1.0) / np.where(known, half, 1.0)))
     return found
 
 

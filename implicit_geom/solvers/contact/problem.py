@@ -12,6 +12,7 @@ torsion (n, t, o, r), 5 with rolling friction (n, t, o and two moments, which ha
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ import scipy.sparse as sp
 
 from implicit_geom.interface.arguments import checked_call
 from implicit_geom.interface.errors import CallError, SceneError
+from implicit_geom.interface.words import shown
 from implicit_geom.process.lazy import cached_property
 from implicit_geom.solvers.contact.blocks import Blocks, body_labels
 from implicit_geom.solvers.contact.checked_input import ellipsoids, mass_matrix, matrix, not_negative, vector
@@ -80,6 +82,9 @@ class ContactProblem:
         contacts = np.size(mu) if np.ndim(mu) else None
         if dim is None:
             dim = 3 if contacts is None else (rows // contacts if contacts else 3)
+        if not isinstance(dim, Integral):
+            raise SceneError(f"dim = {shown(dim)} must be a whole number: rows of a contact, 2, 3, 4 or 5")
+        dim = int(dim)
         if dim not in (2, 3, 4, 5) or rows % dim:
             raise SceneError(
                 f"H has {rows} columns for {contacts} contacts; each has 2, 3, 4 or 5, the normal first"
@@ -251,7 +256,7 @@ class ContactProblem:
         if self.joints is None:
             return self.blocks.own
         MG, inverse = self.joints
-        HMG = (self.H_ball.T @ MG).reshape(self.contacts, self.dim, -1)
+        HMG = (self.H_ball.T @ MG).reshape(self.contacts, self.dim, MG.shape[1])
         return self.blocks.own - HMG @ inverse @ np.swapaxes(HMG, 1, 2)
 
     @cached_property

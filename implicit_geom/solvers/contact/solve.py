@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import time
 from collections.abc import Callable
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,11 @@ from implicit_geom.solvers.contact.solution import ContactSolution
 
 Solver = Callable[..., ContactSolution]  # (problem, tolerance=, start=scaled impulses or None, **options)
 SOLVERS: dict[str, Solver] = {}
+KINDS: dict[str, tuple[Any, str]] = {  # of options, by annotation
+    "int": (Integral, "a whole number, not below zero"),
+    "float": (Real, "a number, not below zero"),
+    "bool": (bool | np.bool_, "True or False"),
+}
 
 
 def solver(name: str) -> Callable[[Solver], Solver]:
@@ -72,8 +78,14 @@ def solve_contact(
 
 
 def _check_options(name: str, options: dict[str, Any]) -> None:
-    """Refuse options that the solver does not have."""
+    """Refuse options that the solver does not have, and values of another kind than its own."""
     given = inspect.signature(SOLVERS[name]).parameters.values()
+    kinds = {p.name: p.annotation for p in given}
+    for key, value in options.items():
+        kind, wanted = KINDS.get(kinds.get(key, ""), (object, ""))
+        right = isinstance(value, kind) and isinstance(value, bool | np.bool_) <= (kinds.get(key) == "bool")
+        if wanted and not (right and value >= 0):
+            raise SceneError(f"{key} = {shown(value)} must be {wanted}")
     if any(p.kind is inspect.Parameter.VAR_KEYWORD for p in given):
         return
     known = [p.name for p in given if p.name not in ("problem", "tolerance", "start")]
