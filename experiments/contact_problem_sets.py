@@ -7,6 +7,7 @@ small      one to three bodies with one to eight contacts anywhere, mu 0 to 2
 eight      a box on eight points, pushed and turned: more contacts than it can move
 ratio      boxes on each other, light under heavy, a factor of 1e4 between them
 discs      the first step of a heap of discs [AH02]
+piles      the same of 30 rows, 465 discs that stay at rest
 scenes     spheres and ellipsoids that fall into a bin, heaps of discs [AH02] on their way, stacks, bricks, an
            arch, wedges and a chain of ours, mass ratios of 1e4: `references/scene_problems.npz`, which
            `contact_scenes` makes
@@ -35,6 +36,7 @@ def problems(every: int = 1) -> Iterator[tuple[str, str, ContactProblem]]:
         for name, make in ((n, m) for k, (n, m) in enumerate(recorded(file)) if k % every == 0):
             yield family, name, make()
     makers = {"small": (_small, 80), "eight": (_eight, 24), "ratio": (_ratio, 20), "discs": (_discs, 24)}
+    makers["piles"] = (_piles, 2)
     for family, (maker, count) in makers.items():
         for k in range(0, count, every):
             yield family, f"{family} {k}", maker(k)
@@ -140,3 +142,7 @@ def _ratio(seed: int) -> ContactProblem:
 
 def _discs(seed: int) -> ContactProblem:
     return contact_problem(pile(3 + seed // 4, (0.1, 0.3, 0.5, 0.8)[seed % 4]), step=STEP)
+
+
+def _piles(seed: int) -> ContactProblem:
+    return contact_problem(pile(30, (0.6, 0.8)[seed]), step=STEP)

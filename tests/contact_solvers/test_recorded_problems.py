@@ -5,15 +5,18 @@ Those of our own scenes are what the scenes give.
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
 from contact_cases import RECORDED, recorded
 
 import implicit_geom.solvers.contact as _  # noqa: F401
-from implicit_geom import contact_problem
+from implicit_geom import contact_problem, shapes
 from implicit_geom.experiments import contact_scenes
 from implicit_geom.experiments.contact_problem_sets import SCENES
 from implicit_geom.experiments.contact_problem_sets import recorded as read
+from implicit_geom.experiments.piles import pile
 from implicit_geom.solvers.contact.problem import ContactProblem
 from implicit_geom.solvers.contact.pssn import points
 from implicit_geom.solvers.contact.solve import solve_contact
@@ -60,8 +63,41 @@ def test_agreement(name: str, solver: str) -> None:
 def test_fallbacks(name: str, budget: int) -> None:
     """With a budget that is soon spent the fallbacks take over."""
     found = solve_contact(recorded(name), budget=budget)
-    assert found.info["by"] in ("admm", "sweeps", "best")
+    assert found.info["by"] in ("sticking", "admm", "sweeps", "best", "points")
     assert found.converged
+
+
+def test_a_pile_at_rest() -> None:
+    """465 discs that may stick without any slip: proximal points alone wander among slips, and find none."""
+    found = solve_contact(contact_problem(pile(30, 0.8), step=0.05))
+    assert found.info["by"] == "sticking"
+    assert found.converged, found
+    assert np.max(np.abs(found.velocity)) < 1e-6
+
+
+def test_a_crowd_under_heavy_loads() -> None:
+    """Bodies of 1, 100 and 10,000 kg meet at 6 m/s with mu = 2: sweeps stop short of 1e-8."""
+    rng = np.random.default_rng(2)
+    scene = contact_scenes.bin_scene(0.5, float(rng.choice([0, 0.05, 0.3, 0.8, 1.5, 2.0])))
+    kinds = (
+        shapes.box(0.08, 0.06, 0.05),
+        shapes.capsule(0.05, 0.12),
+        shapes.cylinder(0.05, 0.12),
+        shapes.ellipsoid(0.09, 0.07, 0.05),
+        shapes.sphere(0.08),
+    )
+    for k, (layer, x, y) in enumerate(product(range(3), (-0.12, 0.12), (-0.12, 0.12))):
+        shape, turn = kinds[int(rng.integers(5))], rng.normal(size=4)
+        scene.add(
+            f"body {k}",
+            shape,
+            mass=float(rng.choice([1, 1, 1e2, 1e4])),
+            position=(x, y, 0.13 + 0.25 * layer),
+            orientation=turn / np.linalg.norm(turn),
+            velocity=rng.normal(size=3) - (0, 0, 6 * layer),
+        )
+    found = solve_contact(contact_problem(scene, step=0.05, reach=0.15))
+    assert found.converged, found
 
 
 def test_out_of_budget() -> None:

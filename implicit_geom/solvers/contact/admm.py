@@ -6,7 +6,8 @@
     z = projection of x + y / R on the cone,    y += R (x - z),    s from y = -(u + s)
 
 The problem is convex for a given shift s; updating s in every iteration costs nothing and, where it comes to
-rest, gives Coulomb's law [De Saxce and Feng 1998; Carpentier, Le Lidec, Montaut 2024].
+rest, gives Coulomb's law [De Saxce and Feng 1998; Carpentier, Le Lidec, Montaut 2024]. For s = 0 it always
+converges, and where no contact slips in the end it has found a solution.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ CHANGE = 10.0**0.5  # of the penalty, at most a power of it
 
 @dataclass
 class Alternating:
-    """The iteration's state; impulses (n_c, d), scaled."""
+    """The iteration's state; impulses (n_c, d), scaled. `sticking` leaves out the shift."""
 
     problem: ContactProblem
     system: System
@@ -38,6 +39,7 @@ class Alternating:
     y: np.ndarray
     penalty: float = PENALTY
     iterations: int = 0
+    sticking: bool = False
 
     def factor(self) -> None:
         """Factors for the present penalty."""
@@ -48,6 +50,8 @@ class Alternating:
     def shift(self) -> np.ndarray:
         """q + s: contact velocities without impulses, with De Saxce's term in the normal row."""
         out = self.problem.q.reshape(self.x.shape).copy()
+        if self.sticking:
+            return out
         for rows, mu in self.problem.coefficients:
             out[:, 0] += mu * np.linalg.norm(self.y[:, rows], axis=1)
         return out
@@ -103,11 +107,13 @@ def admm(
     return solution_of(problem, best, **found, history=history)
 
 
-def begun(problem: ContactProblem, s: np.ndarray, system: System | None = None) -> Alternating:
+def begun(
+    problem: ContactProblem, s: np.ndarray, system: System | None = None, sticking: bool = False
+) -> Alternating:
     """The iteration at impulses s, with the multipliers that belong to them."""
     u = (problem.H_ball.T @ problem.velocity(s.ravel()) + problem.w_ball).reshape(s.shape)
-    for rows, mu in problem.coefficients:
+    for rows, mu in problem.coefficients if not sticking else ():
         u[:, 0] += mu * np.linalg.norm(u[:, rows], axis=1)
-    state = Alternating(problem, system or system_of(problem), s, -u)
+    state = Alternating(problem, system or system_of(problem), s, -u, sticking=sticking)
     state.factor()
     return state

@@ -5,7 +5,10 @@
 Large c needs few proximal points and hard Newton steps, small c the reverse: c grows while Newton's method is
 quick and shrinks where it fails. Over-relaxed Gauss-Seidel sweeps give the first impulses, plain ones others
 after a failure at small c (at large c they are slower than the proximal points, and gain nothing). Where the
-budget is spent, ADMM gives other impulses to start from, then many sweeps do, then the best that was seen.
+budget is spent, ADMM without De Saxce's shift tries whether all contacts may stick (the friction of a pile at
+rest is far from unique, and the points then wander among slips that are none). With the shift it gives other
+impulses to start from, then many sweeps do, then the best that was seen. What a budget leaves close to a
+solution is finished by points without sweeps.
 """
 
 from __future__ import annotations
@@ -36,10 +39,13 @@ SHRINK = 0.4  # of c after a failure
 HOLD, LONGEST = 4, 16  # proximal points without growth after a failure, one more each time
 SWEPT = 100.0  # c up to which sweeps follow a failure
 SWEEPS, MOST = 50.0, 2000.0  # how many, half as many more each time
+STICKING = 40_000  # iterations without slip, at most
+WORTHWHILE = 0.7  # of the error, that 1,000 of them may leave
 ADMM = 1000  # iterations of the fallback
 LAST = 1000  # sweeps of the last one
 PATIENCE = 5  # budgets of the last try
 FRESH, KNOWN = 3.0, 10.0  # c of proximal points alone, from nothing and from a start
+NEAR = 100.0  # of the tolerance: from there points without sweeps go on, under loads of 1e5 m V too
 ENOUGH = 0.99  # of the tolerance
 
 
@@ -133,6 +139,23 @@ class Search:
             c, block, hold = SHRINK * c, hold, min(LONGEST, hold + 1)
         return False
 
+    def finished(self, budget: int) -> bool:
+        """Whether points without sweeps get from impulses that are close to ones that are a solution."""
+        if self.error > NEAR * self.tolerance:
+            return False
+        return self.seen(self.best) or proximal_points(self, self.best, KNOWN, budget)
+
+    def sticking(self) -> Iterator[np.ndarray]:
+        """Impulses that come closer to those without any slip, as long as their error falls."""
+        zero = np.zeros((self.problem.contacts, self.problem.dim))
+        alternating, before = begun(self.problem, zero, self.system, sticking=True), np.inf
+        for k in range(1, STICKING // BALANCE + 1):
+            yield self.sweeps.to_axes(alternating.run(BALANCE))
+            if k * BALANCE % ADMM == 0:
+                if self.history[-1] > WORTHWHILE * before:
+                    return
+                before = self.history[-1]
+
     def starts(self, s: np.ndarray) -> Iterator[tuple[str, np.ndarray, float, int]]:
         """Impulses by the name of what gave them, c of proximal points from there, and how many budgets.
 
@@ -147,6 +170,8 @@ class Search:
             yield "first sweeps", s, 1.0, 0
             more, count = more - count, min(2 * count, 2000)
         yield "proximal", s, 1.0, 1
+        for s in self.sticking():
+            yield "sticking", s, 1.0, 0
         shape = self.problem.contacts, self.problem.dim
         alternating = begun(self.problem, self.sweeps.from_axes(self.best).reshape(shape), self.system)
         for _ in range(ADMM // BALANCE):
@@ -174,8 +199,8 @@ def pssn(
     sweeps   False: proximal points alone, from the start and without fallbacks; quicker for pressed piles
 
     `info["by"]` says what was tried last: `nothing`, where no contact closes; `first sweeps`, after which
-    nothing was factorised; `proximal`; the fallbacks `admm`, `sweeps` and `best`, which is proximal points
-    again from the best impulses seen; and `points`, without sweeps.
+    nothing was factorised; `proximal`; the fallbacks `sticking` (ADMM without slip), `admm`, `sweeps` and
+    `best`, which is proximal points again from the best impulses seen; and `points`, without sweeps.
     """
     s = np.zeros(problem.contacts * problem.dim) if start is None else start
     if not problem.contacts or (start is None and (problem.q[:: problem.dim] >= 0).all()):
@@ -187,8 +212,11 @@ def pssn(
             by = "points"
             proximal_points(search, search.best, FRESH if start is None else KNOWN, budget)
     elif start is None or not search.seen(search.best):
-        for by, pb, c, budgets in search.starts(search.best):  # noqa: B007
+        for by, pb, c, budgets in search.starts(search.best):
             if search.seen(pb) or search.proximal(pb, c, budgets * budget):
+                break
+            if budgets and search.finished(budget):
+                by = "points"
                 break
     return solution_of(
         problem,
