@@ -75,9 +75,10 @@ def test_a_pile_at_rest() -> None:
     assert np.max(np.abs(found.velocity)) < 1e-6
 
 
-def test_a_crowd_under_heavy_loads() -> None:
-    """Bodies of 1, 100 and 10,000 kg meet at 6 m/s with mu = 2: sweeps stop short of 1e-8."""
-    rng = np.random.default_rng(2)
+@pytest.mark.parametrize("seed", [2, 26])
+def test_a_crowd_under_heavy_loads(seed: int) -> None:
+    """Bodies of 1, 100 and 10,000 kg meet with mu = 2: sweeps stop short of 1e-8 m/s, or far away."""
+    rng = np.random.default_rng(seed)
     scene = contact_scenes.bin_scene(0.5, float(rng.choice([0, 0.05, 0.3, 0.8, 1.5, 2.0])))
     kinds = (
         shapes.box(0.08, 0.06, 0.05),

@@ -41,8 +41,8 @@ SWEPT = 100.0  # c up to which sweeps follow a failure
 SWEEPS, MOST = 50.0, 2000.0  # how many, half as many more each time
 STICKING = 40_000  # iterations without slip, at most
 WORTHWHILE = 0.7  # of the error, that 1,000 of them may leave
-ADMM = 1000  # iterations of the fallback
-LAST = 1000  # sweeps of the last one
+ADMM, LONG = 1000, 20_000  # iterations of the fallback, and of the last one, from nothing
+LAST = 1000  # sweeps of the fallback
 PATIENCE = 5  # budgets of the last try
 FRESH, KNOWN = 3.0, 10.0  # c of proximal points alone, from nothing and from a start
 NEAR = 100.0  # of the tolerance: from there points without sweeps go on, under loads of 1e5 m V too
@@ -181,6 +181,9 @@ class Search:
         s = on_cones(self.best.reshape(shape), self.problem.coefficients).ravel()
         yield "sweeps", self.swept(s, LAST), 1.0, 1
         yield "best", self.best, 10.0, PATIENCE
+        alternating = begun(self.problem, np.zeros(shape), self.system)
+        for _ in range(LONG // BALANCE):
+            yield "admm", self.sweeps.to_axes(alternating.run(BALANCE)), 1.0, 0
 
 
 @solver("default")
@@ -200,7 +203,8 @@ def pssn(
 
     `info["by"]` says what was tried last: `nothing`, where no contact closes; `first sweeps`, after which
     nothing was factorised; `proximal`; the fallbacks `sticking` (ADMM without slip), `admm`, `sweeps` and
-    `best`, which is proximal points again from the best impulses seen; and `points`, without sweeps.
+    `best`, which is proximal points again from the best impulses seen; `points`, without sweeps; ADMM is the
+    last one again, for long and from nothing.
     """
     s = np.zeros(problem.contacts * problem.dim) if start is None else start
     if not problem.contacts or (start is None and (problem.q[:: problem.dim] >= 0).all()):
