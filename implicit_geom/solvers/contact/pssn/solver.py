@@ -19,6 +19,7 @@ import numpy as np
 
 from implicit_geom.process.lazy import cached_property
 from implicit_geom.solvers.contact.admm import BALANCE, begun
+from implicit_geom.solvers.contact.cadoux_acary import cadoux_acary
 from implicit_geom.solvers.contact.law import on_cones
 from implicit_geom.solvers.contact.problem import ContactProblem
 from implicit_geom.solvers.contact.pssn.newton import Newton, newton_of
@@ -45,7 +46,7 @@ ADMM, LONG = 1000, 20_000  # iterations of the fallback, and of the last one, fr
 LAST = 1000  # sweeps of the fallback
 PATIENCE = 5  # budgets of the last try
 FRESH, KNOWN = 3.0, 10.0  # c of proximal points alone, from nothing and from a start
-NEAR = 100.0  # of the tolerance: from there points without sweeps go on, under loads of 1e5 m V too
+NEAR = 1000.0  # of the tolerance: from there points without sweeps go on, under loads of 1e5 m V too
 ENOUGH = 0.99  # of the tolerance
 
 
@@ -184,6 +185,10 @@ class Search:
         alternating = begun(self.problem, np.zeros(shape), self.system)
         for _ in range(LONG // BALANCE):
             yield "admm", self.sweeps.to_axes(alternating.run(BALANCE)), 1.0, 0
+        if self.problem.dim < 5:
+            found = cadoux_acary(self.problem, tolerance=self.tolerance)
+            s = self.sweeps.to_axes(self.problem.ball_impulses(found.impulse))
+            yield "cadoux-acary", s, KNOWN, 1
 
 
 @solver("default")
@@ -203,8 +208,8 @@ def pssn(
 
     `info["by"]` says what was tried last: `nothing`, where no contact closes; `first sweeps`, after which
     nothing was factorised; `proximal`; the fallbacks `sticking` (ADMM without slip), `admm`, `sweeps` and
-    `best`, which is proximal points again from the best impulses seen; `points`, without sweeps; ADMM is the
-    last one again, for long and from nothing.
+    `best`, which is proximal points again from the best impulses seen; `points`, without sweeps; ADMM again,
+    for long and from nothing; and `cadoux-acary`.
     """
     s = np.zeros(problem.contacts * problem.dim) if start is None else start
     if not problem.contacts or (start is None and (problem.q[:: problem.dim] >= 0).all()):
