@@ -24,7 +24,7 @@ def simulate(
     friction_residual: str = "projection",
     tolerance: float = 1e-10,
     on_failure: str = "raise",
-    energy_guard: float = 1e-2,
+    energy_guard: float = 1e-3,
     friction_tolerance: float = 1e-10,
     record: int = 1,
     impact_law: str = "newton",

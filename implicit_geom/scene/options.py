@@ -48,7 +48,7 @@ class SimulationOptions:
     friction_residual: str = "projection"
     tolerance: float = 1e-10
     on_failure: str = "raise"
-    energy_guard: float = 1e-2
+    energy_guard: float = 1e-3
     friction_tolerance: float = 1e-10
     record: int = 1
     impact_law: str = "newton"
@@ -64,7 +64,7 @@ class SimulationOptions:
             )
         if self.energy_guard < 1e-6:
             raise SceneError(
-                f"energy_guard = {self.energy_guard:g} is less than a step can promise; 0.01 is the default"
+                f"energy_guard = {self.energy_guard:g} is less than a step can promise; 0.001 is the default"
             )
         for name in ("tolerance", "friction_tolerance"):
             if getattr(self, name) >= 1:
