@@ -103,40 +103,40 @@ class EnergyScale:
         """Kinetic energy and potential energy above the lowest configuration, J; of some bodies, if given."""
         return kinetic(self.model, state, bodies) + self._potential(state, bodies)
 
-    def rounding(self, state: State, h: float) -> np.ndarray:
-        """(B,) J: what rounding and the solver's tolerance may make of a body's energy in a step.
+    def rounding(self, state: State, h: float | np.ndarray) -> np.ndarray:
+        """(..., B) J: what rounding and the solver's tolerance may make of a body's energy in a step.
 
         `exact` of the kinetic energy and of what lifts the body by its own size; and the energy of moving by
-        a billionth of that size in the step, which counts as rest.
+        a billionth of that size in the step, which counts as rest. Of stacked states, where given.
         """
-        mass, depth = np.where(np.isfinite(self.model.mass), self.model.mass, 0.0), self.depth
-        v, w = state.v, state.w
-        if self.model.dim == 3:
-            w = np.einsum("bji,bj->bi", state.R, w)  # body axes
-        out = np.zeros(len(mass))
-        m = self.model.moving
-        turning = np.einsum("bi,bij,bj->b", w[m], self.model.inertia[m], w[m])
-        kinetic = (mass[m] * np.sum(v[m] ** 2, axis=1) + turning) / 2
-        out[m] = self.exact * (kinetic + mass[m] * self.strength * depth[m])
-        out[m] += mass[m] * (REST * depth[m] / h) ** 2
+        m, out = self.model.moving, np.zeros(state.x.shape[:-1])
+        mass, depth = self.model.mass[m], self.depth[m]
+        kinetic = mass / 2 * np.sum(state.v[..., m, :] ** 2, axis=-1) + self._turning(state)
+        out[..., m] = self.exact * (kinetic + mass * self.strength * depth)
+        out[..., m] += mass * (REST * depth / h) ** 2
         return out
 
-    def own(self, x: np.ndarray, R: np.ndarray, w: np.ndarray) -> np.ndarray:
+    def _turning(self, state: State) -> np.ndarray:
+        """(..., moving) J."""
+        m = self.model.moving
+        w = state.w[..., m, :]
+        if self.model.dim == 3:
+            R = rotation.matrix(state.q[..., m, :])
+            w = (np.swapaxes(R, -1, -2) @ w[..., None])[..., 0]  # body axes
+        return np.asarray(np.sum(w * (self.model.inertia[m] @ w[..., None])[..., 0], axis=-1) / 2)
+
+    def own(self, state: State) -> np.ndarray:
         """(..., B) J: a body's energy of turning, and what it can fall by, at most its own size.
 
         Nothing on which a body stands lets it fall by more than that before it strikes; what it gains on the
-        way is kinetic energy by then. x, R, w of stacked states.
+        way is kinetic energy by then. Of stacked states, where given.
         """
-        m, mass = self.model.moving, self.model.mass
-        out = np.zeros(x.shape[:-1])
-        own = w[..., m, :]
-        if self.model.dim == 3:
-            own = (np.swapaxes(R[..., m, :, :], -1, -2) @ own[..., None])[..., 0]  # body axes
-        out[..., m] = np.sum(own * (self.model.inertia[m] @ own[..., None])[..., 0], axis=-1) / 2
+        m, out = self.model.moving, np.zeros(state.x.shape[:-1])
+        out[..., m] = self._turning(state)
         if self.strength > 0:
-            height = x[..., m, :] @ self.up - self.lowest[m]
+            height = state.x[..., m, :] @ self.up - self.lowest[m]
             fall = np.where(np.isnan(height), self.depth[m], np.clip(height, 0.0, self.depth[m]))
-            out[..., m] += mass[m] * self.strength * fall
+            out[..., m] += self.model.mass[m] * self.strength * fall
         return out
 
     def _potential(self, state: State, bodies: np.ndarray | None) -> float:

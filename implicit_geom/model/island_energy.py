@@ -24,7 +24,6 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
-from implicit_geom import rotation
 from implicit_geom.model.energy import EnergyScale
 from implicit_geom.model.ledger import step_ledger, terms
 from implicit_geom.model.model import Model, State
@@ -123,8 +122,7 @@ def at_hand(
     known = label >= 0
     at, mass = label[known], np.broadcast_to(model.mass, label.shape)[known]
     v = state.v[known]
-    R = rotation.matrix(state.q) if model.dim == 3 else np.zeros(0)
-    own = scale.own(state.x, R, state.w)[known]
+    own = scale.own(state)[known]
     total = np.bincount(at, mass, count)
     momentum = np.stack([np.bincount(at, mass * v[:, k], count) for k in range(model.dim)], axis=1)
     mean = momentum / total[:, None]

@@ -13,7 +13,8 @@ direction without friction moves; otherwise it sticks:
             or |v_t| >= slow where mu e_t = 0, or |v_o| >= slow where mu e_o = 0
 
 (under a friction pyramid, and after an impact, a contact that moves has used up its friction, whatever
-the sum) with slow = 1e-9 of the larger of 1 m/s and the speed of the bodies' material points at the contact.
+the sum) with slow = 1e-9 of the speeds at hand: of the bodies' material points at the contact, of what turning
+makes of them over the bodies' sizes, and of what gravity adds in a step.
 Both margins stand above what the default tolerance of 1e-10 leaves undecided: it is relative to
 speeds, while a step's impulses may be small beside them; they grow with a larger tolerance.
 """
@@ -114,7 +115,7 @@ def _slides(
     mu = np.array([law.mu for law in each])
     components = ("t",) if scene.dim == 2 else ("t", "o", "r")
     tolerance = max(tolerance, 1e-10)
-    slow = SLOW * tolerance * np.maximum(1.0, speed)
+    slow = SLOW * tolerance * speed
     scaled_impulse, scaled_slip = np.zeros(len(rows)), np.zeros(len(rows))
     free = np.zeros(len(rows), bool)
     along = {"t": rows["tangent"], "o": rows["binormal"]}
