@@ -162,19 +162,18 @@ class ScalarSlot(IntEnum):
 
 
 class IslandSlot(IntEnum):
-    """Numbers kept of each body for the guard, one a lane; see `loops.islands`, `model.island_energy`.
+    """Numbers kept of each body for the guard, one a lane; see `loops.islands`, `steppers.island_energy`.
 
     Those from MADE on are an island's, kept with its first body, and zero for the others.
     """
 
     LABEL = 0  # number of the first body of the island
     NET = 1
-    IMPACT = 2
-    HIT = 3  # 1 where an impact struck the body
-    KEEPS = 4  # 1 where the contacts that the body owns keep their modes
-    MADE = 5  # J: summed over the substeps of a step
-    LEFT = 6
-    START = 7  # J at hand
-    END = 8
-    ROUNDING = 9
-    STEADY = 10
+    HIT = 2  # 1 where an impact struck the body
+    KEEPS = 3  # 1 where the contacts that the body owns keep their modes
+    MADE = 4  # J: summed over the substeps of a step
+    LEFT = 5  # as MADE, zero where an impact struck
+    START = 6  # J at hand
+    END = 7
+    ROUNDING = 8
+    STEADY = 9

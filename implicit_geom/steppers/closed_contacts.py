@@ -86,6 +86,10 @@ def accept(
         slips = np.array([starts[c].slip for c in members]).reshape(g.n, -1)
         slips[:, [name == "r" for name in g.kernel.kind.components]] *= g.get("L")
         slid = np.linalg.norm(slips, axis=1) > SLIDES * U
+        for i in np.flatnonzero(touching & ~closed).tolist():  # (for stage 2: just touching, without impulse)
+            before, last = starts[members[i]], ends[members[i]]
+            last.impact = not (before.touching and before.normal_velocity >= -fast[i])
+            last.slid = bool(slid[i])
         for i, record in zip(chosen.tolist(), found, strict=True):
             c = members[i]
             before, last = starts[c], ends[c]

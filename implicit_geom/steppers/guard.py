@@ -8,13 +8,13 @@ import numpy as np
 
 from implicit_geom.equations.thresholds import LOSS, SLIDES
 from implicit_geom.model.energy import EnergyScale, slides_faster, speeds_at_hand
-from implicit_geom.model.island_energy import IslandEnergies, step_islands
 from implicit_geom.model.model import Model
 from implicit_geom.model.records import POSITION, VELOCITY, ContactRecord, Solve
+from implicit_geom.steppers.island_energy import IslandEnergies, step_islands
 
 
 class EnergyGuard:
-    """Judges solves, island by island (`model.island_energy`).
+    """Judges solves, island by island (`steppers.island_energy`).
 
     `tolerance` is what an island may create in a step, over its energy at hand; it may lose LOSS times that.
     `solved` is the solver's tolerance.
@@ -30,10 +30,11 @@ class EnergyGuard:
 
         In a whole step an island whose contacts keep their modes may lose no more than its share either: what
         it loses in one phase of a motion it gains in another, and to refuse the gains alone would drain it.
-        The loss of Euler's form, the last resort, is not judged. `rounding` is that of each body.
+        The loss of an impact is not judged, nor that of Euler's form, the last resort. `rounding` is that of
+        each body.
         """
         found = step_islands(self.model, self.scale, solve)
-        loss = -found.left
+        loss = np.where(found.struck, 0.0, -found.left)
         if solve.form == "euler":
             loss[:] = 0.0
         elif not whole:

@@ -13,9 +13,9 @@ from implicit_geom.experiments.benchmarks.agreement import compared
 from implicit_geom.experiments.benchmarks.timing import uncompiled
 from implicit_geom.machine.availability import available
 from implicit_geom.model.energy import EnergyScale
-from implicit_geom.model.island_energy import island_energies, step_islands
 from implicit_geom.model.model import Model
 from implicit_geom.model.records import Solve
+from implicit_geom.steppers.island_energy import island_energies, step_islands
 from implicit_geom.steppers.rattle import RattleStepper
 
 GUARD = 1e-3  # the default: of an island's energy, what a step may create
@@ -51,7 +51,7 @@ def gains(run: Trajectory, boost: float = 0.0) -> np.ndarray:
 
 @pytest.mark.parametrize("mass", [1.0, 1e6])
 def test_a_far_body_is_no_excuse(mass: float) -> None:
-    """Beside a heavy ball that it never meets a cone gains no more than alone (35 % where it excused gains)."""
+    """Beside a heavy ball that it never meets a cone gains little (35 % where it excused gains)."""
     for seed in (0, 3):
         scene = cone(seed)
         scene.add("ball", shapes.sphere(0.2), mass=mass, position=(0, 5, 2), velocity=(0, 0.5, 0))
@@ -85,7 +85,7 @@ def test_friction_pays_for_no_gain() -> None:
 
 @pytest.mark.parametrize("units", [(1e3, 1e3, 1e3), (1e-3, 1.0, 1.0), (1.0, 1.0, 1e3)])
 def test_units_change_nothing(units: tuple[float, float, float]) -> None:
-    """In mm, g and ms, and where every speed is a thousandth: the same steps, modes and states to rounding."""
+    """In mm, g and ms, and where every speed is a thousandth: the same steps and modes."""
     ours = simulate(cone(1), duration=0.8, step=0.01, progress=False)
     theirs = simulate(cone(1, units=units), duration=0.8 * units[2], step=0.01 * units[2], progress=False)
     for column in ("guard", "form", "solves", "contacts"):
@@ -170,7 +170,7 @@ def test_the_summary_names_the_island() -> None:
 
 @pytest.mark.parametrize("stepper", ["implicit-rattle", "implicit-euler"])
 def test_friction_never_gains(stepper: str) -> None:
-    """An egg that rolls to rest: no step books a gain in friction; what is lost besides is the integrator's."""
+    """An egg that rolls to rest: no step books a gain in friction; what else is lost is the error."""
     scene = Scene()
     scene.add("ground", shapes.halfspace(normal=(0, 0, 1)), fixed=True)
     egg = shapes.ellipsoid(0.5, 0.4, 0.3)

@@ -10,7 +10,7 @@ from implicit_geom.compiled.structs import Struct, StructSymbol
 from implicit_geom.equations.contact_kinematics import point_velocity
 from implicit_geom.equations.thresholds import SLIDES, SLIDES_IN_LEDGER
 
-CONTACT_ENERGY = Struct(dict.fromkeys(("friction", "impact", "struck", "holds", "mode"), 1))
+CONTACT_ENERGY = Struct(dict.fromkeys(("friction", "struck", "holds", "mode"), 1))
 
 
 def any_pair_functions(dim: int) -> dict[str, ca.Function]:
@@ -20,8 +20,8 @@ def any_pair_functions(dim: int) -> dict[str, ca.Function]:
 
 def _contact_energy(dim: int) -> ca.Function:
     """(records of both stages, states at the start 1 and 2, at the end 1 and 2, energies 1 and 2, basics, h)
-    -> `CONTACT_ENERGY`: what the contact lost in friction and in an impact, whether it struck, whether its
-    mode holds throughout, and the mode.
+    -> `CONTACT_ENERGY`: what the contact lost in friction, whether it struck, whether its mode holds
+    throughout, and the mode.
 
     See `model.ledger` and `steppers.guard`; modes: 0 is open, 1 sticks, 2 slides.
     """
@@ -32,9 +32,9 @@ def _contact_energy(dim: int) -> ca.Function:
     speed = ca.fmax(bodies[0]["speed"], bodies[1]["speed"])
     slip = [ca.sumsqr(ca.vertcat(r["v_t"], r["v_o"], basics["L"] * r["v_r"])) for r in records]
     sense = ca.if_else(h < 0, -1, 1)
-    both, law, impact, struck = ca.SX(0), ca.SX(0), ca.SX(0), ca.SX(0)
+    both, law, struck = ca.SX(0), ca.SX(0), ca.SX(0)
     for r, s, mean, size in zip(records, states, ("mean1", "mean2"), slip, strict=True):
-        normal, tangential = _works(dim, r, s, [e[mean] for e in bodies], basics["sign"])
+        tangential = _work(dim, r, s, [e[mean] for e in bodies], basics["sign"])
         hit = ca.logic_and(r["closed"] > 0, r["impact"] > 0)
         kept = ca.logic_and(r["closed"] > 0, r["impact"] == 0)
         slides = ca.logic_and(kept, size > (SLIDES_IN_LEDGER * speed) ** 2)
@@ -42,26 +42,23 @@ def _contact_energy(dim: int) -> ca.Function:
         both -= ca.if_else(counts, sense * tangential, 0)
         power = r["p_t"] * r["v_t"] + r["p_o"] * r["v_o"] + r["p_r"] * r["v_r"]
         law += ca.if_else(slides, ca.fmax(-sense * power, 0), 0)
-        impact -= ca.if_else(hit, normal + tangential, 0)
         struck = ca.fmax(struck, hit)
     modes = _mode(records, [size > (SLIDES * speed) ** 2 for size in slip], h)
     friction = sense * ca.if_else(both >= 0, both, law)
-    out = CONTACT_ENERGY.join(friction=friction, impact=impact, struck=struck, holds=modes[0], mode=modes[1])
+    out = CONTACT_ENERGY.join(friction=friction, struck=struck, holds=modes[0], mode=modes[1])
     inputs = [*records, *states[0], *states[1], *bodies, basics]
     return ca.Function("contact_energy", [*(x.value for x in inputs), h], [out])
 
 
-def _works(
-    dim: int, r: StructSymbol, s: list[StructSymbol], nu: list[ca.SX], sign: ca.SX
-) -> tuple[ca.SX, ca.SX]:
-    """Work of the normal impulse and of friction for the velocities nu of both bodies, in states s."""
+def _work(dim: int, r: StructSymbol, s: list[StructSymbol], nu: list[ca.SX], sign: ca.SX) -> ca.SX:
+    """Work of friction for the velocities nu of both bodies, in states s."""
     relative = point_velocity(nu[1], r["point"] - s[1]["x"]) - point_velocity(nu[0], r["point"] - s[0]["x"])
     relative = sign * relative  # in the scene's order of bodies
     tangential = r["p_t"] * ca.dot(r["tangent"], relative)
     if dim == 3:
         spin = sign * ca.dot(r["normal"], nu[1][3:] - nu[0][3:])
         tangential += r["p_o"] * ca.dot(r["binormal"], relative) + r["p_r"] * spin
-    return r["p_n"] * ca.dot(r["normal"], relative), tangential
+    return tangential
 
 
 def _mode(records: list[StructSymbol], slides: list[ca.SX], h: ca.SX) -> tuple[ca.SX, ca.SX]:

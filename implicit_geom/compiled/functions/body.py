@@ -123,13 +123,12 @@ def _drifted(R: ca.SX, k: StructSymbol, w: ca.SX, h: ca.SX, rotations: RotationF
 
 
 def energies(dim: int) -> Struct:
-    """What the guard needs of a body, J and m/s; see `model.island_energy` and `EnergyScale`.
+    """What the guard needs of a body, J and m/s; see `steppers.island_energy` and `EnergyScale`.
 
-    net is change - work, beyond gravity's share of an impact, speed what a slip is compared with; mean1 and
-    mean2 are the kicks' mean velocities.
+    net is change - work, speed what a slip is compared with; mean1 and mean2 are the kicks' mean velocities.
     """
     velocities = dim + structs.spins(dim)
-    names = ("net", "beyond", "start", "end", "kinetic", "lift", "rest", "turn", "speed")
+    names = ("net", "start", "end", "kinetic", "lift", "rest", "turn", "speed")
     return Struct({**dict.fromkeys(names, 1), "mean1": velocities, "mean2": velocities})
 
 
@@ -163,10 +162,8 @@ def energy_terms(
     mean1 = (ca.vertcat(a["v"], a["w"]) + left) / 2
     mean2 = (right + ca.vertcat(b["v"], b["w"])) / 2
     applied = k["load"] - ca.vertcat(k["mass"] * k["gravity"], ca.SX.zeros(structs.spins(dim)))
-    pulled = h / 2 * (mean1[:dim] + mean2[:dim])
     return energies(dim).join(
         net=kinetic[1] - kinetic[0] + potential[1] - potential[0] - h / 2 * ca.dot(applied, mean1 + mean2),
-        beyond=k["mass"] * ca.dot(k["gravity"], pulled - (b["x"] - a["x"])),
         start=own[0],
         end=own[1],
         kinetic=kinetic[0],

@@ -80,7 +80,7 @@ class PairEnd(PairStart):
         state = structs.state(dim).symbol("s2")
         seen, _, _u = self._seen(kernel)
         point = state["x"] + seen["r2"]
-        impact, slid = (first[name] * first["closed"] for name in ("impact", "slid"))
+        impact, slid = first["impact"], first["slid"]
         record = self._record(kind, seen, c, point, point, end["gap"], impact, ca.SX(0), slid, end["active"])
         inputs = [kernel.unknowns, kernel.symbols.parameters, end.value, first.value, c.value, state.value]
         return ca.Function("finish", inputs, [ca.densify(record)])

@@ -1,6 +1,6 @@
 """The guard's judgement of a substep, as LLVM code: islands of contacts, what each creates and has at hand.
 
-The text of `model.island_energy` and `steppers.guard`, for lanes: which contacts are closed, and so which
+The text of `steppers.island_energy` and `steppers.guard`, for lanes: which contacts are closed, and so which
 bodies make an island, differs from lane to lane. What an island has is kept with its first body, see
 `IslandSlot`, and is zero for the others.
 """
@@ -103,8 +103,7 @@ class Islands:
             island[IslandSlot.LABEL] = label.get()
             label.set(label.get() + 1.0)
             island[IslandSlot.NET] = own[at["net"].start]
-            island[IslandSlot.IMPACT], island[IslandSlot.HIT] = 0.0, 0.0
-            island[IslandSlot.KEEPS] = 1.0
+            island[IslandSlot.HIT], island[IslandSlot.KEEPS] = 0.0, 1.0
         largest: Number = turn.get()
         return largest
 
@@ -137,7 +136,6 @@ class Islands:
                 steady.set((holds > 0.5).select(steady.get(), 0.0))
                 owner[IslandSlot.KEEPS] = (holds > 0.5).select(owner[IslandSlot.KEEPS], 0.0)
                 owner.add(IslandSlot.NET, found["friction"])
-                owner.add(IslandSlot.IMPACT, found["impact"])
                 for b in pair:
                     island = _island(t, b)
                     island[IslandSlot.HIT] = found["struck"].max(island[IslandSlot.HIT])
@@ -180,7 +178,7 @@ class Islands:
         constants, energy = t.array(MarchSlot.CONSTANTS, "n"), t.array(MarchSlot.ENERGY, "n")
         at, v = self.energies.at, self.state.at["v"].start
         share = numbers[ScalarSlot.H] / numbers[ScalarSlot.STEP]
-        sums = {name: c.variable(0.0) for name in ("mass", "net", "impact", "rounding", "start", "end")}
+        sums = {name: c.variable(0.0) for name in ("mass", "net", "hit", "rounding", "start", "end")}
         steady, momentum = c.variable(1.0), [[c.variable(0.0) for _ in range(self.dim)] for _ in states]
 
         def members(j: Integer) -> tuple[Integer, Array, Array, Mask]:
@@ -191,12 +189,11 @@ class Islands:
         with c.loop(t[MarchSlot.MOVING_COUNT]) as j:
             b, island, own, on = members(j)
             mass = on.select(constants[b * self.constants.size + self.constants.at["mass"].start], 0.0)
-            beyond = island[IslandSlot.HIT] * own[at["beyond"].start]
             rounding = (own[at["kinetic"].start] + own[at["lift"].start]) * numbers[ScalarSlot.EXACT]
             added = {
                 "mass": mass,
                 "net": on.select(island[IslandSlot.NET], 0.0),
-                "impact": on.select(island[IslandSlot.IMPACT] - beyond, 0.0),
+                "hit": on.select(island[IslandSlot.HIT], 0.0),
                 "rounding": on.select(rounding + own[at["rest"].start] * share * share, 0.0),
             }
             for name, value in added.items():
@@ -224,8 +221,8 @@ class Islands:
             island[IslandSlot.MADE], island[IslandSlot.LEFT] = 0.0, 0.0
             island[IslandSlot.START], island[IslandSlot.ROUNDING] = found["start"], found["rounding"]
         island[IslandSlot.END], island[IslandSlot.STEADY] = found["end"], steady.get()
-        island.add(IslandSlot.MADE, found["net"] + found["impact"].max(0.0) - lifted)
-        island.add(IslandSlot.LEFT, found["net"] + found["impact"])
+        island.add(IslandSlot.MADE, found["net"] - lifted)
+        island.add(IslandSlot.LEFT, (found["hit"] > 0.5).select(0.0, found["net"]))
 
     def _towards(
         self,

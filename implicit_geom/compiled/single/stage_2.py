@@ -96,14 +96,13 @@ def _summary(
     known = [s1, s2, s1, ended, ca.SX.zeros(own.value.shape), own.value, c.value[: basics.size], h]
     outcome = any_pair_functions(dim)["contact_energy"].call([*records, *known])[0]
     found = StructSymbol(CONTACT_ENERGY, outcome)
-    impact = found["impact"] - found["struck"] * own["beyond"]
     net, kinetic = own["net"] + found["friction"], []
     first, second = (StructSymbol(structs.record(dim), r) for r in records)
     for s in (start, end):
         towards = [r["closed"] * ca.dot(r["normal"], s["v"]) ** 2 for r in (first, second)]
         kinetic.append(b.constants[1]["mass"] / 2 * ca.fmax(*towards))
     return SUMMARY.join(
-        made=net + ca.fmax(impact, 0), left=net + impact,
+        made=net, left=ca.if_else(found["struck"] > 0, 0, net),
         start=own["start"] + kinetic[0], end=own["end"] + kinetic[1],
         rounding=own["kinetic"] + own["lift"], rest=own["rest"], turn=own["turn"],
         holds=found["holds"], mode=found["mode"],

@@ -13,7 +13,8 @@ direction without friction moves; otherwise it sticks:
             or |v_t| >= slow where mu e_t = 0, or |v_o| >= slow where mu e_o = 0
 
 (under a friction pyramid, and after an impact, a contact that moves has used up its friction, whatever
-the sum) with slow = 1e-9 of the speeds at hand: of the bodies' fastest points, and what gravity adds in a step.
+the sum) with slow = 1e-9 of the speeds at hand: of the bodies' fastest points, and what gravity adds in a
+step.
 Both margins stand above what the default tolerance of 1e-10 leaves undecided: it is relative to
 speeds, while a step's impulses may be small beside them; they grow with a larger tolerance.
 """

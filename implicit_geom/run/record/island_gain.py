@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from implicit_geom.model.energy import EnergyScale
-from implicit_geom.model.island_energy import island_energies
 from implicit_geom.model.model import Model, State
 from implicit_geom.run.record.solve_log import SolveLog
+from implicit_geom.steppers.island_energy import island_energies
 
 BLOCK = 20_000  # bodies times solves that are computed at once: bounds the memory, not the result
 
@@ -26,7 +26,7 @@ class IslandGain:
 def largest_island_gain(
     model: Model, initial: State, solves: SolveLog, tolerance: float
 ) -> IslandGain | None:
-    """None where nothing was created beyond what the solver's tolerance leaves; see `model.island_energy`."""
+    """None where nothing was created beyond the solver's tolerance; see `steppers.island_energy`."""
     scale, best = EnergyScale(model, tolerance), None
     step, size = solves.column("table", "step"), max(1, BLOCK // len(model.bodies))
     begin = 0

@@ -3,9 +3,9 @@
 An island is what closed contacts connect, fixed bodies apart: a body's motion does not depend on others. Of
 its ledger (`model.ledger`)
 
-    made    change - work + friction + impact, an impact counted only where it loses: what the solve creates;
-            a loss in friction or in an impact pays for nothing
-    left    change - work + friction + impact: the remainder; where negative, what is lost without a reason
+    made    change - work + friction: what the solve creates; a loss in friction pays for nothing, that of an
+            impact does: of several impulses at once not even the sign is certain of one
+    left    change - work + friction + impact: the remainder
 
 and it is measured by the energy at hand, that of turning and falling (`EnergyScale.own`), and of
 
@@ -27,7 +27,7 @@ from scipy.sparse.csgraph import connected_components
 from implicit_geom.model.energy import EnergyScale
 from implicit_geom.model.ledger import step_ledger, terms
 from implicit_geom.model.model import Model, State
-from implicit_geom.model.records import Solve
+from implicit_geom.model.records import IMPACT, Solve
 from implicit_geom.model.solve_arrays import SolveArrays
 
 
@@ -36,6 +36,7 @@ class IslandEnergies:
     """Energies of the islands of stacked solves, J; `label` (S, B) numbers them, -1 where a body stays.
 
     solve, made, left, at_hand    (I,)
+    struck                        (I,) whether an impact is part of it
     """
 
     label: np.ndarray
@@ -43,6 +44,7 @@ class IslandEnergies:
     made: np.ndarray
     left: np.ndarray
     at_hand: np.ndarray
+    struck: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -72,8 +74,9 @@ def island_energies(model: Model, scale: EnergyScale, initial: State, solves: So
     impact = np.bincount(at, found.impact, count) - _by_island(label, found.stopped, count)
     states = [State(0.0, path.x[k], path.q[k], path.v[k], path.w[k]) for k in (slice(0, -1), slice(1, None))]
     ends = [at_hand(model, scale, s, label, touching, count) for s in states]
-    made, left = net + friction + np.maximum(impact, 0.0), net + friction + impact
-    return IslandEnergies(label, solve, made, left, np.maximum(*ends))
+    made, hit = net + friction, rows["impact"] | (rows["stage"] == IMPACT)
+    struck = np.bincount(at, hit, count) > 0
+    return IslandEnergies(label, solve, made, made + impact, np.maximum(*ends), struck)
 
 
 def step_islands(model: Model, scale: EnergyScale, solve: Solve) -> IslandEnergies:
@@ -94,8 +97,11 @@ def step_islands(model: Model, scale: EnergyScale, solve: Solve) -> IslandEnergi
         impact[island] += struck
     ends = (_stacked(s) for s in (solve.start, solve.end))
     hand = [at_hand(model, scale, s, label, touching, count) for s in ends]
-    made, left = net + np.maximum(impact, 0.0), net + impact
-    return IslandEnergies(label, np.zeros(count, int), made, left, np.maximum(*hand))
+    struck = np.zeros(count, bool)
+    for c, pair in zip(solve.contacts, pairs, strict=True):
+        if c.impact:
+            struck[max(label[0, pair.first], label[0, pair.second])] = True
+    return IslandEnergies(label, np.zeros(count, int), net, net + impact, np.maximum(*hand), struck)
 
 
 def islands_of_contacts(model: Model, moved: np.ndarray, touching: Touching) -> np.ndarray:
