@@ -39,3 +39,4 @@ IMPULSE_SHIFT = 1e-9
 # Rounding
 GAP_ROUNDING = 32 * np.finfo(float).eps  # of a gap, over the lengths it is computed from
 ENERGY_ROUNDING = 1e-12  # of the energies at hand: a gain below this is none
+REST = 1e-9  # of a body's size: to move by less in a step counts as rest

@@ -8,11 +8,10 @@ import numpy as np
 
 from implicit_geom import rotation
 from implicit_geom.equations.constraints import is_halfspace
-from implicit_geom.equations.thresholds import ENERGY_ROUNDING
+from implicit_geom.equations.thresholds import ENERGY_ROUNDING, REST
 from implicit_geom.model.model import Model, State
 from implicit_geom.shapes.shape import Shape
 
-REST = 1e-9  # of a body's size: to move by less in a step counts as rest
 DIRECTIONS = 4000  # sampled for the smallest height of a body's centre over a plane
 
 

@@ -29,9 +29,9 @@ WHOLE = 1e-9  # a duration this close (relative) to a multiple of the step count
 class SimulationOptions:
     """How a scene is simulated; duration and step in seconds, tolerance relative to a step's speeds.
 
-    `energy_guard` is the gain of energy in a step, over the energy above the lowest configuration,
-    that the RATTLE steppers refuse; a tenth of it where no body turns by 0.1 rad in the step. Classical
-    steppers take neither it nor `friction_residual`.
+    `energy_guard` is what an island of contacts may create in a step of the RATTLE steppers, over its own
+    energy (`steppers.island_energy`); it may lose ten times that. Classical steppers take neither it nor
+    `friction_residual`.
     `friction_tolerance`, where larger than `tolerance`, is that of the friction law alone, in steps of many
     contacts: those of a pile at the edge of slip. Momentum, gaps and normal impulses keep to `tolerance`.
     `record` = n keeps every n-th step and the last one.

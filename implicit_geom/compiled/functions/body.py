@@ -11,7 +11,7 @@ from implicit_geom.compiled import structs
 from implicit_geom.compiled.functions.rotation_vector import EXACT, RotationFunctions, symmetric_product
 from implicit_geom.compiled.structs import Struct, StructSymbol
 from implicit_geom.equations.momentum import momentum_rows
-from implicit_geom.model.energy import REST
+from implicit_geom.equations.thresholds import REST
 from implicit_geom.process.building import built_once
 
 SHARE = {"euler": 1.0, "position": 0.5, "velocity": 0.5}  # of the loads' impulse in a step
