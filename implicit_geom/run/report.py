@@ -125,8 +125,8 @@ def _islands(run: Any) -> list[str]:
         return ["islands     none created energy"]
     names = [shown(run.names[b]) for b in found.bodies]
     more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    where = f"at t = {found.time:.6g} s: {', '.join(names[:NAMED])}{more}"
-    return [f"islands     largest gain in a step {found.share:.2g} of the island's energy, {where}"]
+    where = f"{', '.join(names[:NAMED])}{more}, {found.time:.6g} s"
+    return [f"islands     largest gain {found.share:.2g} of its energy: {where}"]
 
 
 def _time(run: Any) -> list[str]:

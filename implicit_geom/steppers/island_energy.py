@@ -91,10 +91,10 @@ def step_islands(model: Model, scale: EnergyScale, solve: Solve) -> IslandEnergi
     label = islands_of_contacts(model, moved, touching)
     count = int(label.max(initial=-1)) + 1
     net, impact = _by_island(label, entry.by_body[:1], count), _by_island(label, entry.by_body[1:], count)
-    for pair, (lost, struck) in entry.by_pair.items():
-        island = max(label[0, model.pairs[pair].first], label[0, model.pairs[pair].second])
-        net[island] += lost
-        impact[island] += struck
+    for number, (friction, jump) in entry.by_pair.items():
+        island = max(label[0, model.pairs[number].first], label[0, model.pairs[number].second])
+        net[island] += friction
+        impact[island] += jump
     ends = (_stacked(s) for s in (solve.start, solve.end))
     hand = [at_hand(model, scale, s, label, touching, count) for s in ends]
     struck = np.zeros(count, bool)
