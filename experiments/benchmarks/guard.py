@@ -91,7 +91,7 @@ def _gains(run: Trajectory) -> np.ndarray:
     states = [State(0.0, s.x[k], s.q[k], s.v[k], s.w[k]) for k in range(len(run.time))]
     above = np.array([scale.above_lowest(state) for state in states])
     # a body at rest has no energy: what rounding makes of it is no gain
-    rounding = max(scale.rounding(state, run.options.step) for state in states)
+    rounding = max(float(scale.rounding(state, run.options.step).sum()) for state in states)
     gained = np.maximum(np.diff(run.energy) - rounding, 0.0)
     return gained / np.maximum(np.maximum(above[1:], above[:-1]), 1e-300)
 

@@ -70,8 +70,10 @@ def _pressing(
         began = gaps if linear else finder.at_pose(gaps, start)
         law, end_gap = gaps if linear else at_end, at_end.gap
         wrenches = wrenches if lagged else at_end
-    slid = np.abs(began.slip(step.before)).max(axis=1) > SLIDES * max(1.0, step.speed)
     size = np.minimum(step.reach[gaps.first], step.reach[gaps.second])
+    slips = began.slip(step.before)
+    slips[:, 2:] *= size[:, None]
+    slid = np.abs(slips).max(axis=1) > SLIDES * step.speed
     impact = (began.gap > TOUCH * size) | (began.normal_velocity(step.before) < -SLAP * step.speed)
     sign = np.where(gaps.first > gaps.second, -1.0, 1.0)
     p_f, slip = np.zeros((2, len(gaps), 3))

@@ -23,7 +23,7 @@ from implicit_geom.compiled.memory.other_pairs import OtherPairs
 from implicit_geom.compiled.memory.output import MarchOutput, OutputLayout
 from implicit_geom.compiled.memory.single import single_contact_functions, single_table, warm_start_table
 from implicit_geom.compiled.memory.system import system_table
-from implicit_geom.compiled.tables import MarchSlot, ScalarSlot, SystemSlot
+from implicit_geom.compiled.tables import IslandSlot, MarchSlot, ScalarSlot, SystemSlot
 from implicit_geom.equations.thresholds import COMPOSITION
 from implicit_geom.model.contact_group import WarmStart
 from implicit_geom.model.model import Model, State
@@ -132,6 +132,7 @@ class Engine:
             MarchSlot.RECORDS: int(self.layout.stages > 0),
             MarchSlot.ROOM: self.output[0],
             MarchSlot.COMPOSED: self.composed,
+            MarchSlot.ISLANDS: numbers(B, len(IslandSlot)),
         }
         if self.single is not None:
             sizes = self.notes["precomputed"]
@@ -140,8 +141,7 @@ class Engine:
             names = {
                 MarchSlot.DRIFT: "drift",
                 MarchSlot.ENERGIES: "energy",
-                MarchSlot.WORK: "work",
-                MarchSlot.MODE: "mode",
+                MarchSlot.CONTACT_ENERGY: "contact_energy",
             }
             entries |= {slot: self.body.address(name) for slot, name in names.items()}
         return entries | self.others.entries() | self.history.entries()
@@ -151,7 +151,8 @@ class Engine:
         """Give a lane the scene of a stepper: everything that no step changes."""
         model, scale = solver.model, None if solver.guard is None else solver.guard.scale
         self.bodies.load(lane, model, scale)
-        self.scalars[ScalarSlot.WEIGHT, lane] = 0.0 if scale is None else scale.weight()
+        self.scalars[ScalarSlot.STRENGTH, lane] = 0.0 if scale is None else scale.strength
+        self.scalars[ScalarSlot.EXACT, lane] = 0.0 if scale is None else scale.exact
         self.others.load(lane, model)
         for g in self.groups:
             g.load(lane, model)

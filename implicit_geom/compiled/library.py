@@ -33,7 +33,7 @@ def pair_code(kind: PairKind, rattle: bool, lanes: int) -> LoadedCode:
 
 def body_code(dim: int, rattle: bool, lanes: int) -> LoadedCode:
     """The functions of a body, and those that all pairs share; only those that the stepper calls."""
-    others = ("euler",) if rattle else ("position", "velocity", "drift", "energy", "work", "mode")
+    others = ("euler",) if rattle else ("position", "velocity", "drift", "energy")
 
     def make() -> tuple[ir.Module, dict[str, Any]]:
         functions = {**body_functions(dim).functions, **any_pair_functions(dim)}

@@ -9,6 +9,7 @@ leaves: its state and warm starts are those before the step.
 from __future__ import annotations
 
 from implicit_geom.compiled.loops.assembly import groups
+from implicit_geom.compiled.loops.islands import refused_by_guard
 from implicit_geom.compiled.loops.newton import emit_newton
 from implicit_geom.compiled.loops.rattle_substep import RattleSubstep
 from implicit_geom.compiled.loops.substep import StaticSizes, Substep
@@ -60,18 +61,14 @@ def _emit_steps(m: ModuleWriter, substep: Substep, stepper: str) -> None:
                 n = g[GroupSlot.COUNT] * g[GroupSlot.N_WARM]
                 c.copy(g.array(GroupSlot.SAVED_WARM, "n"), g.array(GroupSlot.WARM, "n"), n)
             lengths = COMPOSITION if stepper == COMPOSED else (1.0,)
-            gain, steady = _take_substeps(c, t, substep, lengths, rows)
+            steady = _take_substeps(c, t, substep, lengths, rows)
             if stepper == COMPOSED:
                 substep.exit_where(numbers, steady < 0.5, ExitReason.MODE)
-                substep.exit_where(
-                    numbers, _gains_energy(numbers, gain, numbers[ScalarSlot.GUARD]), ExitReason.GAIN
-                )
+                substep.exit_where(numbers, refused_by_guard(c, t, composed=True), ExitReason.GAIN)
             elif stepper != "implicit-euler":
-                gain = (steady > 0.5).select(gain.max(numbers[ScalarSlot.REMAINDER]), gain)
-                bound = numbers[ScalarSlot.GUARD] * numbers[ScalarSlot.SHARE]
-                refused = _gains_energy(numbers, gain, bound) & ~c.mask(numbers[ScalarSlot.PENDING_EXIT])
+                refused = refused_by_guard(c, t, composed=False) & ~c.mask(numbers[ScalarSlot.PENDING_EXIT])
                 with c.when(refused.any()):
-                    _compose(c, t, substep, refused, bound, rows)
+                    _compose(c, t, substep, refused, rows)
             bad = c.mask(numbers[ScalarSlot.PENDING_EXIT])
             _restore(c, t, substep, bad)
             left = bad & ~stopped
@@ -90,41 +87,33 @@ def _take_substeps(
     lengths: tuple[float, ...],
     rows: OutputRows,
     fresh: Mask | None = None,
-) -> tuple[Number, Number]:
-    """Substeps of a step, one after another; the energy they gain, and whether no contact changes its mode.
+) -> Number:
+    """Substeps of a step, one after another; whether no contact changes its mode.
 
     `fresh`: lanes whose last solutions are of no use, those of steps of other lengths.
     """
     numbers = t.array(MarchSlot.SCALARS, "n")
-    gain, steady = c.variable(0.0), c.variable(1.0)
+    steady = c.variable(1.0)
     for i, length in enumerate(lengths):
         if fresh is not None:
             numbers[ScalarSlot.KNOWN] = fresh.select(0.0, numbers[ScalarSlot.KNOWN])
         numbers[ScalarSlot.H] = numbers[ScalarSlot.STEP] * length
         c.call("substep", t, rows.of_substep(i), i)
-        gain.set(gain.get() + numbers[ScalarSlot.GAIN])
         steady.set((numbers[ScalarSlot.STEADY] > 0.5).select(steady.get(), 0.0))
         substep.commit(c, t)
-    return gain.get(), steady.get()
+    kept: Number = steady.get()
+    return kept
 
 
-def _gains_energy(numbers: Array, gain: Number, bound: Number) -> Mask:
-    """Where a step gains too much energy, see `steppers.guard`."""
-    above = numbers[ScalarSlot.ABOVE].max(numbers[ScalarSlot.ABOVE_START])
-    return ~(gain <= bound * above + numbers[ScalarSlot.ROUNDING])
-
-
-def _compose(
-    c: CodeWriter, t: Array, substep: Substep, refused: Mask, bound: Number, rows: OutputRows
-) -> None:
+def _compose(c: CodeWriter, t: Array, substep: Substep, refused: Mask, rows: OutputRows) -> None:
     """Where the guard refuses a step, five instead, see `steppers.rattle`; other lanes are left alone."""
     numbers = t.array(MarchSlot.SCALARS, "n")
     before = numbers[ScalarSlot.PENDING_EXIT]
     _restore(c, t, substep, refused)
     numbers[ScalarSlot.PENDING_EXIT] = refused.select(0.0, 1.0)
-    gain, steady = _take_substeps(c, t, substep, COMPOSITION, rows, refused)
+    steady = _take_substeps(c, t, substep, COMPOSITION, rows, refused)
     substep.exit_where(numbers, steady < 0.5, ExitReason.GAIN)  # (of the step that was refused)
-    substep.exit_where(numbers, _gains_energy(numbers, gain, bound), ExitReason.GAIN)
+    substep.exit_where(numbers, refused_by_guard(c, t, composed=True), ExitReason.GAIN)
     numbers[ScalarSlot.KNOWN] = refused.select(0.0, numbers[ScalarSlot.KNOWN])
     found = refused & ~c.mask(numbers[ScalarSlot.PENDING_EXIT])
     numbers[ScalarSlot.PENDING_EXIT] = refused.select(numbers[ScalarSlot.PENDING_EXIT], before)

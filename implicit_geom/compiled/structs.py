@@ -13,6 +13,7 @@ class Struct:
     """Named fields of a vector: `at` says where each is."""
 
     def __init__(self, sizes: Mapping[str, int]) -> None:
+        self.sizes = dict(sizes)
         self.at: dict[str, slice] = {}
         start = 0
         for name, size in sizes.items():
@@ -96,19 +97,29 @@ def derived(dim: int) -> Struct:
     )
 
 
+def pair_basics() -> Struct:
+    """The first constants of a pair, which have the same places for all kinds."""
+    return Struct(
+        {
+            "L": 1,
+            "sign": 1,  # -1 where the scene's order is (second, first)
+            "flat": 1,  # 0 where the contact is on a curved surface of a fixed body
+        }
+    )
+
+
 def pair_constants(kind: PairKind) -> Struct:
     """What no step changes of a pair."""
     dim = kind.first.dim
     return Struct(
         {
-            "L": 1,
+            **pair_basics().sizes,
             "mu": 1,
             "e": len(kind.components),
             "com1": dim,
             "com2": dim,
             "theta1": kind.first.values.size,
             "theta2": kind.second.values.size,
-            "sign": 1,  # -1 where the scene's order is (second, first)
             "restitution": 1,
             "thin": 1,  # the smaller thickness of the two bodies
             "tolerance": 1,

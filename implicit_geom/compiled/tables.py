@@ -67,10 +67,11 @@ class GroupSlot(IntEnum):
     N_RECORD = 28
     IMPULSE = 29  # place of P_n among the own unknowns
     MODES = 30  # of the first substep
-    SIGN = 31  # place of `sign` in CONSTANTS
+    OWNER = 31  # a body of each pair that moves
     ROWS_ONLY = 32  # function
     LAG = 33  # place of `lag` in PARAMETERS, or -1
     START_LAG = 34  # and in START
+    JOINS = 35  # 1 where both bodies of a pair move
 
 
 class MarchSlot(IntEnum):
@@ -99,8 +100,8 @@ class MarchSlot(IntEnum):
     ADVANCE = 20
     DRIFT = 21
     ENERGIES = 22
-    WORK = 23
-    MODE = 24
+    CONTACT_ENERGY = 23
+    ISLANDS = 24  # (B, IslandSlot)
     SCALARS = 25  # see ScalarSlot
     STEPS = 26  # steps to take
     SOLVE_ROWS = 27  # out, a row a solve: states, velocities, records, see `Substep.write`
@@ -149,18 +150,30 @@ class ScalarSlot(IntEnum):
     TAKEN = 3  # steps taken
     WANTED = 4  # steps to take
     GUARD = 5
-    WEIGHT = 6
+    STRENGTH = 6  # of gravity, m/s^2
     OVERLAP = 7
-    GAIN = 8
-    ABOVE = 9
-    STEADY = 10
-    PENDING_EXIT = 11  # anything that makes the lane leave, as LEFT
-    ITERATIONS = 12
-    RESIDUAL = 13
-    ROUNDING = 14
-    ABOVE_START = 15
-    SHARE = 16  # of the guard's tolerance that the step may use
-    REMAINDER = 17
-    SPEED = 18
-    KNOWN = 19  # how many of the solutions in HISTORY are of use
-    REVERSED = 20  # 1 where a contact that slid now slips the other way
+    EXACT = 8  # see `EnergyScale`
+    STEADY = 9
+    PENDING_EXIT = 10  # anything that makes the lane leave, as LEFT
+    ITERATIONS = 11
+    RESIDUAL = 12
+    KNOWN = 13  # how many of the solutions in HISTORY are of use
+    REVERSED = 14  # 1 where a contact that slid now slips the other way
+
+
+class IslandSlot(IntEnum):
+    """Numbers kept of each body for the guard, one a lane; see `loops.islands`, `steppers.island_energy`.
+
+    Those from MADE on are an island's, kept with its first body, and zero for the others.
+    """
+
+    LABEL = 0  # number of the first body of the island
+    NET = 1
+    HIT = 2  # 1 where an impact struck the body
+    KEEPS = 3  # 1 where the contacts that the body owns keep their modes
+    MADE = 4  # J: summed over the substeps of a step
+    LEFT = 5  # as MADE, zero where an impact struck
+    START = 6  # J at hand
+    END = 7
+    ROUNDING = 8
+    STEADY = 9

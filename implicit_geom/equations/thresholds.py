@@ -13,7 +13,7 @@ CROSSING = 1e-3  # overlap on the way, over the smaller body's size, that counts
 IMPACT_SPEED = 1e-9  # approach at the start of a step, over the speed scale, that counts as an impact
 SLAP = 1e-2  # jump of a contact along its body, over its size, and approach there that count as an impact
 
-# Sliding: slip over the larger of 1 m/s and the speeds at hand
+# Sliding: slip over the speeds at hand: of the bodies' fastest points, and what gravity adds in a step
 SLIDES = 1e-8  # above which a contact slides
 SLIDES_IN_LEDGER = 1e-9  # above which the work of friction is booked as such
 # Friction opposes the slip at the start where that is at least this many times what the friction of
@@ -23,10 +23,8 @@ TANGENT_KEPT = 0.9  # cosine between normal and reference below which a tangent'
 
 # Turning, rad a step
 MAX_TURN = 1.5  # of a step of RATTLE; D is singular at 2 pi
-SLOW_TURN = 0.1  # below which a step may gain only SLOW_SHARE of the guard's tolerance
-SLOW_SHARE = 0.1
 
-# The guard of steps with impacts as events: shares of energy that one may lose, for one that it may gain
+# The guard: what an island of contacts may lose in a step, over what it may create
 LOSS = 10.0
 
 # The composition of order four [Suzuki 1990]: s, s, 1 - 4s, s, s
@@ -41,3 +39,4 @@ IMPULSE_SHIFT = 1e-9
 # Rounding
 GAP_ROUNDING = 32 * np.finfo(float).eps  # of a gap, over the lengths it is computed from
 ENERGY_ROUNDING = 1e-12  # of the energies at hand: a gain below this is none
+REST = 1e-9  # of a body's size: to move by less in a step counts as rest

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
+from implicit_geom.model.pieces import is_polytope
 from implicit_geom.shapes.combine import Moved
-from implicit_geom.shapes.planar import Polygon, Rectangle
+from implicit_geom.shapes.planar import Rectangle
 from implicit_geom.shapes.polyhedra import Polyhedron
 from implicit_geom.shapes.shape import Shape
 from implicit_geom.shapes.spatial import Box
 
+__all__ = ["is_polytope", "polytope", "rings"]
+
 ON_PLANE = 1e-9  # distance of a vertex from its face's plane, over the body's size
-
-
-def is_polytope(shape: Shape) -> bool:
-    """Whether the shape is a polygon or a polyhedron."""
-    if isinstance(shape, Moved):
-        return is_polytope(shape.shape)
-    return isinstance(shape, Polygon | Rectangle | Box | Polyhedron)
 
 
 def polytope(shape: Shape) -> tuple[np.ndarray, np.ndarray]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from implicit_geom import rotation
 from implicit_geom.equations.constraints import is_halfspace
-from implicit_geom.equations.thresholds import ENERGY_ROUNDING
+from implicit_geom.equations.thresholds import ENERGY_ROUNDING, REST
 from implicit_geom.model.model import Model, State
 from implicit_geom.shapes.shape import Shape
 
@@ -39,6 +39,32 @@ def _chosen(model: Model, bodies: np.ndarray | None) -> np.ndarray:
     return model.moving if bodies is None else np.flatnonzero(bodies)
 
 
+def speeds_at_hand(model: Model, v: np.ndarray, w: np.ndarray, h: float | np.ndarray) -> np.ndarray:
+    """(..., B) m/s: of a body's fastest point and what gravity adds in a step; zero for fixed bodies.
+
+    What a slip is compared with: it has no scale of its own.
+    """
+    m, out = model.moving, np.zeros(v.shape[:-1])
+    speed = np.linalg.norm(v[..., m, :], axis=-1) + model.length[m] * np.linalg.norm(w[..., m, :], axis=-1)
+    out[..., m] = speed + np.linalg.norm(model.scene.gravity) * np.abs(h)
+    return out
+
+
+def pair_sizes(model: Model, pairs: np.ndarray) -> np.ndarray:
+    """(C,) m: size of the smaller piece of each pair."""
+    size = np.minimum(*(model.pieces.size[piece] for piece in model.pairs.pieces(pairs)))
+    return np.where(np.isfinite(size), size, 1.0)
+
+
+def slides_faster(model: Model, pair: int, slip: np.ndarray, share: float, speed: np.ndarray) -> bool:
+    """Whether a slip (v_t, v_o, v_r) is more than a share of the speeds (B,) of the pair's bodies."""
+    p = model.pairs[pair]
+    size = min(float(model.pieces.size[piece]) for piece in p.pieces)
+    spin = slip[2] * (size if np.isfinite(size) else 1.0)
+    limit = share * max(speed[p.first], speed[p.second])
+    return bool(np.sqrt(slip[0] ** 2 + slip[1] ** 2 + spin**2) > limit)
+
+
 class EnergyScale:
     """Energy above the lowest configuration that a scene can reach.
 
@@ -46,11 +72,12 @@ class EnergyScale:
     elsewhere, and for shapes whose support is sampled, the body's own size is the depth it could fall.
     """
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Model, tolerance: float = 0.0) -> None:
         self.model = model
+        self.exact = ENERGY_ROUNDING + tolerance  # of the energies at hand: what a solve may leave of them
         gravity = model.scene.gravity
         self.strength = float(np.linalg.norm(gravity))
-        self.depth = np.where(np.isfinite(model.size), model.size, 1.0)
+        self.depth = model.length
         self.lowest = np.full(len(model.bodies), np.nan)  # height of the centre, where it is known
         if self.strength == 0:
             return
@@ -75,16 +102,41 @@ class EnergyScale:
         """Kinetic energy and potential energy above the lowest configuration, J; of some bodies, if given."""
         return kinetic(self.model, state, bodies) + self._potential(state, bodies)
 
-    def rounding(self, state: State, h: float, bodies: np.ndarray | None = None) -> float:
-        """What rounding may make of the energy in a step, J.
+    def rounding(self, state: State, h: float | np.ndarray) -> np.ndarray:
+        """(..., B) J: what rounding and the solver's tolerance may make of a body's energy in a step.
 
-        ENERGY_ROUNDING of the kinetic energy and of what lifts every body by its own size; and the energy of
-        moving by a billionth of that size in the step, which counts as rest.
+        `exact` of the kinetic energy and of what lifts the body by its own size; and the energy of moving by
+        a billionth of that size in the step, which counts as rest. Of stacked states, where given.
         """
-        m = _chosen(self.model, bodies)
+        m, out = self.model.moving, np.zeros(state.x.shape[:-1])
         mass, depth = self.model.mass[m], self.depth[m]
-        size = kinetic(self.model, state, bodies) + float(np.sum(mass * self.strength * depth))
-        return ENERGY_ROUNDING * size + float(np.sum(mass * (1e-9 * depth / h) ** 2))
+        kinetic = mass / 2 * np.sum(state.v[..., m, :] ** 2, axis=-1) + self._turning(state)
+        out[..., m] = self.exact * (kinetic + mass * self.strength * depth)
+        out[..., m] += mass * (REST * depth / h) ** 2
+        return out
+
+    def _turning(self, state: State) -> np.ndarray:
+        """(..., moving) J."""
+        m = self.model.moving
+        w = state.w[..., m, :]
+        if self.model.dim == 3:
+            R = rotation.matrix(state.q[..., m, :])
+            w = (np.swapaxes(R, -1, -2) @ w[..., None])[..., 0]  # body axes
+        return np.asarray(np.sum(w * (self.model.inertia[m] @ w[..., None])[..., 0], axis=-1) / 2)
+
+    def own(self, state: State) -> np.ndarray:
+        """(..., B) J: a body's energy of turning, and what it can fall by, at most its own size.
+
+        Nothing on which a body stands lets it fall by more than that before it strikes; what it gains on the
+        way is kinetic energy by then. Of stacked states, where given.
+        """
+        m, out = self.model.moving, np.zeros(state.x.shape[:-1])
+        out[..., m] = self._turning(state)
+        if self.strength > 0:
+            height = state.x[..., m, :] @ self.up - self.lowest[m]
+            fall = np.where(np.isnan(height), self.depth[m], np.clip(height, 0.0, self.depth[m]))
+            out[..., m] += self.model.mass[m] * self.strength * fall
+        return out
 
     def _potential(self, state: State, bodies: np.ndarray | None) -> float:
         if self.strength == 0:

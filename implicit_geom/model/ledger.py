@@ -27,7 +27,7 @@ import numpy as np
 
 from implicit_geom import rotation
 from implicit_geom.equations.thresholds import SLIDES_IN_LEDGER
-from implicit_geom.model.energy import energy
+from implicit_geom.model.energy import pair_sizes, slides_faster, speeds_at_hand
 from implicit_geom.model.model import Model, State
 from implicit_geom.model.momentum_rows import spins_of_momentum
 from implicit_geom.model.records import (
@@ -49,22 +49,45 @@ def entries(model: Model, initial: State, solves: SolveArrays) -> dict[str, np.n
     A solve starts where the one before it ended, the first one at `initial`; each row depends on its own
     solve alone, to the last bit.
     """
+    found = terms(model, initial, solves)
+    change, work = found.change.sum(axis=1), found.work.sum(axis=1)
+    at = found.contacts["solve"]
+    friction = np.bincount(at, found.friction, len(solves))
+    impact = np.bincount(at, found.impact, len(solves)) - found.stopped.sum(axis=1)
+    sums = {"change": change, "work": work, "friction": friction, "impact": impact}
+    return {**sums, "remainder": change - work + friction + impact}
+
+
+@dataclass(frozen=True)
+class LedgerTerms:
+    """The ledger's terms, J: change and work (S, B) of each body, friction and impact (C,) of each contact.
+
+    `stopped` (S, B) is gravity's share of an impact, to be taken from it; `contacts` take part.
+    """
+
+    change: np.ndarray
+    work: np.ndarray
+    stopped: np.ndarray
+    friction: np.ndarray
+    impact: np.ndarray
+    contacts: np.ndarray
+
+
+def terms(model: Model, initial: State, solves: SolveArrays) -> LedgerTerms:
+    """The terms of every solve."""
     path, c = solves.path(initial), solves.contacts
     kicks = _Kicks.of(model, path, solves)
-    change = np.diff(_energies(model, path))
-    work = np.sum(np.sum(kicks.applied * kicks.mean, axis=(2, 3)), axis=0)
-    friction, impact = np.zeros(len(solves)), np.zeros(len(solves))
-    if len(c):
-        c = c[takes_part(solves.table["form"][c["solve"]], c["stage"])]
-        normal, tangential = _works(model, path, kicks, c)
-        struck = _struck(c)
-        np.add.at(impact, c["solve"], np.where(struck, -normal - tangential, 0.0))
-        rows = c[~struck]
-        lost = _lost(rows, solves.table["h"][rows["solve"]], tangential[~struck], _slides(kicks, rows))
-        np.add.at(friction, rows["solve"], lost)
-        impact -= _stopped(model, path, kicks, c)
-    found = {"change": change, "work": work, "friction": friction, "impact": impact}
-    return {**found, "remainder": change - work + friction + impact}
+    change = np.zeros((len(solves), len(model.bodies)))
+    change[:, model.moving] = np.diff(_energies(model, path), axis=0)
+    work = np.sum(kicks.applied * kicks.mean, axis=(0, 3))
+    c = c[takes_part(solves.table["form"][c["solve"]], c["stage"])]
+    normal, tangential = _works(model, path, kicks, c)
+    struck = _struck(c)
+    impact, friction = np.where(struck, -normal - tangential, 0.0), np.zeros(len(c))
+    rows = c[~struck]
+    h, slides = solves.table["h"], _slides(model, path, solves.table["h"], rows)
+    friction[~struck] = _lost(rows, h[rows["solve"]], tangential[~struck], slides)
+    return LedgerTerms(change, work, _stopped(model, path, kicks, c), friction, impact, c)
 
 
 def _lost(c: np.ndarray, h: np.ndarray, work: np.ndarray, slides: np.ndarray) -> np.ndarray:
@@ -141,7 +164,7 @@ def _momentum_velocities(
 
 
 def _energies(model: Model, path: State) -> np.ndarray:
-    """Kinetic and potential energy of stacked states, (S+1,) J."""
+    """Kinetic and potential energy of the moving bodies of stacked states, (S+1, moving) J."""
     m = model.moving
     v, w = path.v[:, m], path.w[:, m]
     if model.dim == 3:
@@ -149,7 +172,7 @@ def _energies(model: Model, path: State) -> np.ndarray:
     angular = np.sum(w * (model.inertia[m] @ w[..., None])[..., 0], axis=-1)
     linear = model.mass[m] * np.sum(v * v, axis=-1)
     falling = model.mass[m] * np.sum(path.x[:, m] * model.scene.gravity, axis=-1)
-    return np.sum((linear + angular) / 2 - falling, axis=-1)
+    return np.asarray((linear + angular) / 2 - falling)
 
 
 def _works(model: Model, path: State, kicks: _Kicks, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -169,16 +192,17 @@ def _works(model: Model, path: State, kicks: _Kicks, c: np.ndarray) -> tuple[np.
     return normal, tangential
 
 
-def _slides(kicks: _Kicks, c: np.ndarray) -> np.ndarray:
-    """(C,) whether a contact's slip is more than rounding of the speeds in its kick."""
-    speed = np.max(np.abs(kicks.mean), axis=(2, 3), initial=1.0)
-    kick = np.where(c["stage"] == VELOCITY, 1, 0)
-    slip = np.sqrt(c["v_t"] ** 2 + c["v_o"] ** 2 + c["v_r"] ** 2)
-    return np.asarray(slip > SLIDES_IN_LEDGER * speed[kick, c["solve"]])
+def _slides(model: Model, path: State, h: np.ndarray, c: np.ndarray) -> np.ndarray:
+    """(C,) whether a contact's slip is more than rounding of its bodies' speeds."""
+    speed = speeds_at_hand(model, path.v[:-1], path.w[:-1], h[:, None])
+    at, size = c["solve"], pair_sizes(model, c["pair"])
+    slip = np.sqrt(c["v_t"] ** 2 + c["v_o"] ** 2 + (size * c["v_r"]) ** 2)
+    faster = np.maximum(speed[at, c["first"]], speed[at, c["second"]])
+    return np.asarray(slip > SLIDES_IN_LEDGER * faster)
 
 
 def _stopped(model: Model, path: State, kicks: _Kicks, c: np.ndarray) -> np.ndarray:
-    """(S,) J: work of gravity in the kicks on bodies that were struck, beyond that on their way."""
+    """(S, B) J: work of gravity in the kicks on bodies that were struck, beyond that on their way."""
     struck = np.zeros(kicks.mean.shape[1:3], bool)
     hit = c[c["impact"] & (c["stage"] != IMPACT)]  # (an impact takes no time)
     for side in ("first", "second"):
@@ -186,17 +210,25 @@ def _stopped(model: Model, path: State, kicks: _Kicks, c: np.ndarray) -> np.ndar
     m, dim = model.moving, model.dim
     pulled = np.sum(kicks.time[:, :, None, None] * kicks.mean[:, :, m, :dim], axis=0)
     beyond = np.sum((pulled - np.diff(path.x[:, m], axis=0)) * model.scene.gravity, axis=-1)
-    return np.asarray(np.sum(np.where(struck[:, m], model.mass[m] * beyond, 0.0), axis=-1))
+    out = np.zeros(struck.shape)
+    out[:, m] = np.where(struck[:, m], model.mass[m] * beyond, 0.0)
+    return out
 
 
 @dataclass(frozen=True)
 class LedgerEntry:
-    """The ledger of one solve, J."""
+    """The ledger of one solve, J.
+
+    by_body   (2, B): change - work; gravity's share of the impact
+    by_pair   friction and impact of each pair in contact
+    """
 
     change: float
     work: float
     friction: float
     impact: float
+    by_body: np.ndarray
+    by_pair: dict[int, tuple[float, float]]
 
     @property
     def remainder(self) -> float:
@@ -217,7 +249,12 @@ def step_ledger(model: Model, solve: Solve) -> LedgerEntry:
 def _entry(model: Model, solve: Solve) -> LedgerEntry:
     dim, moving = model.dim, model.moving
     start, end, h, half = solve.start, solve.end, solve.h, solve.half
-    change = energy(model, end) - energy(model, start)
+    states = State(
+        0.0, *(np.stack([getattr(s, name) for s in (start, end)]) for name in ("x", "q", "v", "w"))
+    )
+    by_body = np.zeros((2, len(model.bodies)))
+    by_body[0, moving] = np.diff(_energies(model, states), axis=0)[0]
+    change = float(by_body[0].sum())
     before, after = (np.concatenate([s.v, s.w], axis=1) for s in (start, end))
     sense = -1.0 if h < 0 else 1.0  # (a step that runs backwards has impulses of the other sign)
     shares: tuple[float, ...]
@@ -231,35 +268,41 @@ def _entry(model: Model, solve: Solve) -> LedgerEntry:
     else:
         shares, times, stages = (h / 2, h / 2), (start.time, start.time + h), (POSITION, VELOCITY)
         left, right = (half, half) if dim == 2 else _kicked(model, solve)
+    speed = speeds_at_hand(model, start.v, start.w, h)
     means = ((before + left) / 2, (right + after) / 2)
     moved = moving if solve.bodies is None else moving[solve.bodies[moving]]
     weight = model.mass[moved, None] * model.scene.gravity
-    work = friction = impact = 0.0
+    work = 0.0
+    impacts: dict[int, float] = {}
     kicked: dict[int, list[float]] = {}  # by pair: friction's loss in its kicks, and by its law
     pulled = np.zeros((len(model.bodies), dim))  # distance over which gravity acted in the kicks
     for mean, share, time, stage in zip(means, shares, times, stages):
         if share:
             loads = model.loads(time)[moved]
             loads[:, :dim] -= weight
-            work += share * float(np.sum(loads * mean[moved]))
+            done = share * np.sum(loads * mean[moved], axis=1)
+            by_body[0, moved] -= done
+            work += float(done.sum())
             pulled += share * mean[:, :dim]
         x = start.x if stage == POSITION else end.x
         for c in (c for c in solve.contacts if c.stage == stage):
             normal, tangential = _work(model, x, mean, c)
             if c.impact or stage == IMPACT:
-                impact -= normal + tangential
+                impacts[c.pair] = impacts.get(c.pair, 0.0) - normal - tangential
                 continue
-            slides = np.sqrt(c.slip @ c.slip) > SLIDES_IN_LEDGER * max(1.0, float(np.abs(mean).max()))
+            slides = slides_faster(model, c.pair, c.slip, SLIDES_IN_LEDGER, speed)
             sums = kicked.setdefault(c.pair, [0.0, 0.0])
             sums[0] -= sense * tangential if slides or c.slid else 0.0
             sums[1] += max(-sense * float(c.p_f @ c.slip), 0.0) if slides else 0.0
-    friction += sense * sum(both if both >= 0 else laws for both, laws in kicked.values())
+    lost = {pair: sense * (both if both >= 0 else laws) for pair, (both, laws) in kicked.items()}
     pairs = (model.pairs[c.pair] for c in solve.contacts if c.impact and solve.h)
     struck = {b for p in pairs for b in (p.first, p.second)}.intersection(moving.tolist())
     for b in sorted(struck):
         way = pulled[b] - (end.x[b] - start.x[b])
-        impact -= float(model.mass[b] * (way @ model.scene.gravity))
-    return LedgerEntry(change, work, friction, impact)
+        by_body[1, b] = -float(model.mass[b] * (way @ model.scene.gravity))
+    by_pair = {p: (lost.get(p, 0.0), impacts.get(p, 0.0)) for p in {**lost, **impacts}}
+    impact = float(sum(impacts.values()) + by_body[1].sum())
+    return LedgerEntry(change, work, float(sum(lost.values())), impact, by_body, by_pair)
 
 
 def _kicked(model: Model, solve: Solve) -> tuple[np.ndarray, np.ndarray]:

@@ -68,6 +68,7 @@ class Model:
         self.inertia = np.array([b.inertia for b in self.bodies])
         self.com = np.array([b.com for b in self.bodies])
         self.size = np.array([b.shape.size for b in self.bodies])
+        self.length = _lengths(self)
         self.reach = np.array([_reach(b.shape, b.com) for b in self.bodies])
         self.friction_residual = friction_residual
         self.pieces = Pieces(self.bodies)
@@ -105,6 +106,17 @@ class Model:
             return np.broadcast_to(constant, (*times.shape, *constant.shape))
         distinct, row = np.unique(times, return_inverse=True)
         return np.array([self.loads(t) for t in distinct.tolist()])[row.reshape(times.shape)]
+
+
+def _lengths(model: Model) -> np.ndarray:
+    """(B,) m: half of the bounding box's longest edge; of unbounded bodies that move the radius of gyration.
+
+    (Of an unbounded body that is fixed 1, which is never used.)
+    """
+    out = np.where(np.isfinite(model.size), model.size, 1.0)
+    for i in model.moving[~np.isfinite(model.size[model.moving])]:
+        out[i] = np.sqrt(np.trace(np.atleast_2d(model.inertia[i])) / model.mass[i])
+    return out
 
 
 def _reach(shape: Shape, com: np.ndarray) -> float:

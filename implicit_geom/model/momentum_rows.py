@@ -103,7 +103,7 @@ class MomentumRows:
     def _speeds(self, state: State, h: float, impulse: np.ndarray) -> np.ndarray:
         """Speed of a body's fastest point and what its load adds in a step."""
         m = self.model
-        size = np.where(np.isfinite(m.size), m.size, 1.0)
+        size = m.length
         self.pulled = np.linalg.norm(impulse[:, : m.dim], axis=1) / m.mass
         speed = np.linalg.norm(state.v, axis=1) + size * np.linalg.norm(state.w, axis=1) + self.pulled
         # a body at rest without load still needs a scale: a billionth of its size per step

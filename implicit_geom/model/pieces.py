@@ -13,7 +13,11 @@ import numpy as np
 
 from implicit_geom.equations.constraints import is_halfspace
 from implicit_geom.scene.scene import Body
+from implicit_geom.shapes.combine import Moved
+from implicit_geom.shapes.planar import Polygon, Rectangle
+from implicit_geom.shapes.polyhedra import Polyhedron
 from implicit_geom.shapes.shape import Shape
+from implicit_geom.shapes.spatial import Box
 
 
 class Pieces:
@@ -22,6 +26,7 @@ class Pieces:
     owner    (P,) number of the body
     after    (P,) number of the first piece of the next body
     fixed, half, bounded    (P,) whether the body is fixed, the piece a half-space, the piece bounded
+    flat                    (P,) whether the piece is bounded by planes: what slides on one feels none of it
     many, cornered          (P,) whether the body is a union, and whether the piece may have edges or corners
     size, thickness         (P,) half of the bounding box's longest and shortest edge, m
     """
@@ -34,6 +39,7 @@ class Pieces:
         self.after = np.cumsum(count)[self.owner]
         self.fixed = np.array([b.fixed for b in bodies])[self.owner]
         self.half = np.array([is_halfspace(s) for s in self.shapes])
+        self.flat = self.half | np.array([is_polytope(s) for s in self.shapes])
         self.bounded = np.array([s.bounded for s in self.shapes])
         self.many = (count > 1)[self.owner]
         self.cornered = np.array([not s.strictly_convex for s in self.shapes]) & ~self.half
@@ -55,6 +61,13 @@ class Pieces:
         k = np.arange(each.sum()) - np.repeat(np.cumsum(each) - each, each)
         a, b = np.repeat(a, each), np.repeat(b, each)
         return first[a] + k // count[b], first[b] + k % count[b]
+
+
+def is_polytope(shape: Shape) -> bool:
+    """Whether the shape is a polygon or a polyhedron."""
+    if isinstance(shape, Moved):
+        return is_polytope(shape.shape)
+    return isinstance(shape, Polygon | Rectangle | Box | Polyhedron)
 
 
 def _thickness(shape: Shape) -> float:

@@ -160,7 +160,7 @@ def simulate_batch(
     stepper: str | Stepper = "implicit-rattle",
     friction_residual: str = "projection",
     tolerance: float = 1e-10,
-    energy_guard: float = 1e-2,
+    energy_guard: float = 1e-3,
     impact_law: str = "newton",
     max_impacts: int = 100,
     impacts: str = "stages",

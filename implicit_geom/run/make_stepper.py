@@ -6,7 +6,6 @@ from typing import TypeAlias
 
 from implicit_geom.classical.stepper import ClassicalStepper
 from implicit_geom.classical.surfaces import faceted_scene
-from implicit_geom.equations.thresholds import SLOW_SHARE
 from implicit_geom.model.model import Model
 from implicit_geom.scene.options import SimulationOptions
 from implicit_geom.steppers.euler import EulerStepper
@@ -34,7 +33,7 @@ def make_stepper(model: Model, options: SimulationOptions) -> AnyStepper:
         return EventStepper(
             model,
             options.tolerance,
-            guard=SLOW_SHARE * options.energy_guard,
+            guard=options.energy_guard,
             friction_tolerance=options.friction_tolerance,
             impact_law=options.impact_law,
             max_impacts=options.max_impacts,

@@ -8,7 +8,9 @@ import numpy as np
 
 from implicit_geom.geometry.faces import faces_without_torsion
 from implicit_geom.interface.words import shown
+from implicit_geom.model.model import Model
 from implicit_geom.model.solve_arrays import ENTRIES, STATUSES
+from implicit_geom.run.record.island_gain import largest_island_gain
 
 NAMED = 3  # pairs and reasons that are named, the others are counted
 
@@ -31,6 +33,7 @@ def summary(run: Any) -> str:
         f"contacts    {contacts} rows, deepest penetration {run.max_penetration:.3g} m",
         f"energy      {energy[0]:.9g} J to {energy[-1]:.9g} J{change}",
         *_balance(run, scale),
+        *(_islands(run) if count == taken else []),
         *_time(run),
         *(f"notice      {text}" for text in dict.fromkeys(n for call in run.calls for n in call.notices)),
         *_faces(run),
@@ -113,6 +116,17 @@ def _balance(run: Any, scale: float) -> list[str]:
         f"ledger      work {sums['work']:.6g} J, {lost}",
         f"remainder   {sums['remainder']:+.3g} J{relative}: the error of the steps",
     ]
+
+
+def _islands(run: Any) -> list[str]:
+    """The largest gain of an island of contacts in a step, over its own energy, and where."""
+    found = largest_island_gain(Model(run.scene), run.initial, run.log, run.options.tolerance)
+    if found is None:
+        return ["islands     none created energy"]
+    names = [shown(run.names[b]) for b in found.bodies]
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    where = f"{', '.join(names[:NAMED])}{more}, {found.time:.6g} s"
+    return [f"islands     largest gain {found.share:.2g} of its energy: {where}"]
 
 
 def _time(run: Any) -> list[str]:

@@ -24,7 +24,7 @@ def simulate(
     friction_residual: str = "projection",
     tolerance: float = 1e-10,
     on_failure: str = "raise",
-    energy_guard: float = 1e-2,
+    energy_guard: float = 1e-3,
     friction_tolerance: float = 1e-10,
     record: int = 1,
     impact_law: str = "newton",
@@ -43,8 +43,8 @@ def simulate(
                          solutions
     tolerance            on the equations of a step, relative to its speeds
     on_failure           "raise": StepFailed; "record": the run so far is returned and marked
-    energy_guard         gain of energy in a step, over the energy above the lowest configuration, that the
-                         implicit-rattle steppers refuse
+    energy_guard         what an island of contacts may create in a step of the implicit-rattle steppers, over
+                         its own energy; it may lose ten times that
     friction_tolerance   of the friction law alone, where larger than `tolerance`; for piles of many contacts
     record               n: keep every n-th step and the last one, for long runs
     impacts              "events": steps of the RATTLE steppers are cut at the instants of impacts; "stages"

@@ -29,9 +29,9 @@ WHOLE = 1e-9  # a duration this close (relative) to a multiple of the step count
 class SimulationOptions:
     """How a scene is simulated; duration and step in seconds, tolerance relative to a step's speeds.
 
-    `energy_guard` is the gain of energy in a step, over the energy above the lowest configuration,
-    that the RATTLE steppers refuse; a tenth of it where no body turns by 0.1 rad in the step. Classical
-    steppers take neither it nor `friction_residual`.
+    `energy_guard` is what an island of contacts may create in a step of the RATTLE steppers, over its own
+    energy (`steppers.island_energy`); it may lose ten times that. Classical steppers take neither it nor
+    `friction_residual`.
     `friction_tolerance`, where larger than `tolerance`, is that of the friction law alone, in steps of many
     contacts: those of a pile at the edge of slip. Momentum, gaps and normal impulses keep to `tolerance`.
     `record` = n keeps every n-th step and the last one.
@@ -48,7 +48,7 @@ class SimulationOptions:
     friction_residual: str = "projection"
     tolerance: float = 1e-10
     on_failure: str = "raise"
-    energy_guard: float = 1e-2
+    energy_guard: float = 1e-3
     friction_tolerance: float = 1e-10
     record: int = 1
     impact_law: str = "newton"
@@ -64,7 +64,7 @@ class SimulationOptions:
             )
         if self.energy_guard < 1e-6:
             raise SceneError(
-                f"energy_guard = {self.energy_guard:g} is less than a step can promise; 0.01 is the default"
+                f"energy_guard = {self.energy_guard:g} is less than a step can promise; 0.001 is the default"
             )
         for name in ("tolerance", "friction_tolerance"):
             if getattr(self, name) >= 1:

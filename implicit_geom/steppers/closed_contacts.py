@@ -84,7 +84,12 @@ def accept(
         fast = (IMPACT_SPEED if at_start else SLAP) * U
         points = end.x[g.second] + seen[names["r2"]]
         slips = np.array([starts[c].slip for c in members]).reshape(g.n, -1)
-        slid = np.linalg.norm(slips, axis=1) > SLIDES * np.maximum(1.0, U)
+        slips[:, [name == "r" for name in g.kernel.kind.components]] *= g.get("L")
+        slid = np.linalg.norm(slips, axis=1) > SLIDES * U
+        for i in np.flatnonzero(touching & ~closed).tolist():  # (for stage 2: just touching, without impulse)
+            before, last = starts[members[i]], ends[members[i]]
+            last.impact = not (before.touching and before.normal_velocity >= -fast[i])
+            last.slid = bool(slid[i])
         for i, record in zip(chosen.tolist(), found, strict=True):
             c = members[i]
             before, last = starts[c], ends[c]
@@ -185,7 +190,8 @@ def _slaps(
         travel = float(np.linalg.norm(carried - before.r2))
         if travel > ROUND_A_RIM * L or any(is_polytope(model.pieces.shapes[k]) for k in pair.pieces):
             return True
-    if last.n @ relative >= -SLAP * (1e-3 + np.linalg.norm(relative)):
+    weak = SLAP * abs(h) * float(np.linalg.norm(model.scene.gravity))  # (what gravity alone makes of rest)
+    if last.n @ relative >= -SLAP * (weak + np.linalg.norm(relative)):
         return False
     # a contact that runs along a rim is no slap: the end must be a line or a face
     problem = search.equations(VelocityNCP, [c])

@@ -1,4 +1,4 @@
-"""The guard of the RATTLE steppers: what energy a step may gain, and whether contacts keep their modes."""
+"""The guard of the RATTLE steppers: what energy an island may create or lose, and modes."""
 
 from __future__ import annotations
 
@@ -6,61 +6,100 @@ from collections.abc import Hashable
 
 import numpy as np
 
-from implicit_geom.equations.thresholds import SLIDES, SLOW_SHARE, SLOW_TURN
-from implicit_geom.model.energy import EnergyScale
-from implicit_geom.model.ledger import step_ledger
-from implicit_geom.model.model import Model, State
+from implicit_geom.equations.thresholds import LOSS, SLIDES
+from implicit_geom.model.energy import EnergyScale, slides_faster, speeds_at_hand
+from implicit_geom.model.model import Model
 from implicit_geom.model.records import POSITION, VELOCITY, ContactRecord, Solve
+from implicit_geom.steppers.island_energy import IslandEnergies, step_islands
 
 
 class EnergyGuard:
-    """Judges solves; `tolerance` is the gain in a step, over the energy above the lowest configuration."""
+    """Judges solves, island by island (`steppers.island_energy`).
 
-    def __init__(self, model: Model, tolerance: float) -> None:
+    `tolerance` is what an island may create in a step, over its energy at hand; it may lose LOSS times that.
+    `solved` is the solver's tolerance.
+    """
+
+    def __init__(self, model: Model, tolerance: float, solved: float = 0.0) -> None:
         self.model = model
         self.tolerance = tolerance
-        self.scale = EnergyScale(model)
+        self.scale = EnergyScale(model, solved)
 
-    def share(self, state: State, h: float) -> float:
-        """The share of energy that a step may gain: a tenth of the tolerance where no body turns far."""
-        turn = abs(h) * float(np.max(np.linalg.norm(state.w, axis=1)))
-        return self.tolerance * (SLOW_SHARE if turn < SLOW_TURN else 1.0)
+    def excess(self, solve: Solve, share: float, rounding: np.ndarray, whole: bool) -> float:
+        """Energy, J, by which an island creates more than its share, or loses more than LOSS shares.
 
-    def gain(self, solve: Solve) -> float:
-        """Gain of energy, J, without the work of applied forces and what lifts bodies out of each other."""
-        entry = step_ledger(self.model, solve)
-        return entry.change - entry.work - self.scale.weight() * solve.overlap
-
-    def allowed(self, start: State, end: State, share: float) -> float:
-        """That share of the energy above the lowest configuration, J."""
-        return share * max(self.scale.above_lowest(start), self.scale.above_lowest(end))
-
-    def excess(self, solve: Solve, share: float, rounding: float, whole: bool) -> float:
-        """Energy, J, by which a solve gains more than its share.
-
-        A whole step in which no contact changes its mode may not lose more either: what it loses in one
-        phase of a motion it gains in another, and to refuse the gains alone would drain the motion.
+        In a whole step an island whose contacts keep their modes may lose no more than its share either: what
+        it loses in one phase of a motion it gains in another, and to refuse the gains alone would drain it.
+        The loss of an impact is not judged, nor that of Euler's form, the last resort. `rounding` is that of
+        each body.
         """
-        gain = self.gain(solve)
-        if whole and self.modes(solve) is not None:
-            gain = max(gain, abs(step_ledger(self.model, solve).remainder))
-        return gain - self.allowed(solve.start, solve.end, share) - rounding
+        found = step_islands(self.model, self.scale, solve)
+        loss = np.where(found.struck, 0.0, -found.left)
+        if solve.form == "euler":
+            loss[:] = 0.0
+        elif not whole:
+            loss /= LOSS
+        else:
+            for pair in self._changing(solve)[1]:
+                at = max(found.label[0, b] for b in self._bodies(pair))
+                loss[at] = min(loss[at], max(loss[at] / LOSS, 0.0))
+        return self._excess(found, self._made(found, solve), loss, found.at_hand, share, rounding)
+
+    def allows(self, solves: list[Solve], share: float, rounding: np.ndarray) -> bool:
+        """Whether solves that make one step together, in which no contact changes its mode, are allowed."""
+        each = [step_islands(self.model, self.scale, solve) for solve in solves]
+        first, last = each[0], each[-1]
+        if any(not np.array_equal(found.label, first.label) for found in each):
+            return False
+        made = np.sum([self._made(found, solve) for found, solve in zip(each, solves, strict=True)], axis=0)
+        loss = -np.sum([found.left for found in each], axis=0) / LOSS
+        hand = np.maximum(first.at_hand, last.at_hand)
+        return self._excess(first, made, loss, hand, share, rounding) <= 0
+
+    def _made(self, found: IslandEnergies, solve: Solve) -> np.ndarray:
+        """Energy that a solve creates, without what lifts bodies out of each other."""
+        known = found.label[0] >= 0
+        weight = self.scale.strength * self.model.mass[known]
+        return found.made - solve.overlap * np.bincount(found.label[0][known], weight, len(found.made))
+
+    def _excess(
+        self,
+        found: IslandEnergies,
+        made: np.ndarray,
+        loss: np.ndarray,
+        hand: np.ndarray,
+        share: float,
+        rounding: np.ndarray,
+    ) -> float:
+        known = found.label[0] >= 0
+        allowed = share * hand + np.bincount(found.label[0][known], rounding[known], len(made))
+        over = np.maximum(made, loss) - allowed
+        return float(np.max(over)) if np.all(np.isfinite(over)) else np.inf
 
     def modes(self, solve: Solve) -> Hashable | None:
         """Which contacts are closed, and which of them slide; None where that changes within the solve."""
+        modes, changing = self._changing(solve)
+        return None if changing else modes
+
+    def _changing(self, solve: Solve) -> tuple[Hashable, set[int]]:
+        """Modes at the start of a solve, and the pairs that change theirs."""
         found: list[set[tuple[int, bool]]] = []
-        speed = max(1.0, float(np.max(np.abs(solve.half))))
+        speed = speeds_at_hand(self.model, solve.start.v, solve.start.w, solve.h)
+        changing = set()
         for stage in (POSITION, VELOCITY):
             modes = set()
             for c in (c for c in solve.contacts if c.stage == stage):
-                if c.impact or c.p_n * solve.h < 0:
-                    return None
-                slides = self._has_friction(c) and float(np.linalg.norm(c.slip)) > SLIDES * speed
-                if stage == POSITION and not slides == c.lagged == c.slid:
-                    return None
+                slides = self._has_friction(c) and slides_faster(self.model, c.pair, c.slip, SLIDES, speed)
+                kept = stage != POSITION or slides == c.lagged == c.slid
+                if c.impact or c.p_n * solve.h < 0 or not kept:
+                    changing.add(c.pair)
                 modes.add((c.pair, slides))
             found.append(modes)
-        return frozenset(found[0]) if found[0] == found[1] else None
+        changing |= {pair for pair, _ in found[0] ^ found[1]}
+        return frozenset(found[0]), changing
+
+    def _bodies(self, pair: int) -> tuple[int, int]:
+        return self.model.pairs[pair].first, self.model.pairs[pair].second
 
     def _has_friction(self, c: ContactRecord) -> bool:
         return bool(self.model.pairs[c.pair].kernel.kind.components)

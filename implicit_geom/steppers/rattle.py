@@ -15,9 +15,9 @@ sliding, and for contacts that were open, it opposes the mean slip of the stage.
 F and tau are the loads at the times t and t + h, W_v and W_w the forces and moments of the contact impulses,
 J_W = R J R^T the inertia in world axes, D the inverse tangent of the exponential map (`equations.momentum`).
 
-A step is guarded (`guard`): one that has no solution, turns too far, or gains more energy than allowed (or
-loses more, while no contact changes its mode) is composed of five (see `rattle4`) where no contact changes
-its mode; otherwise it is halved. Parts halved SUBSTEPS times or more may be taken by `implicit-euler`, which
+A step is guarded (`guard`): one that has no solution, turns too far, or in which an island of contacts
+creates or loses more energy than allowed is composed of five (see `rattle4`) where no contact changes its
+mode; otherwise it is halved. Parts halved SUBSTEPS times or more may be taken by `implicit-euler`, which
 pushes at the end-of-step point, under the same guard. Where stage 1 has no solution along a face, the
 end-of-step point is tried there, too (`EndPointNCP`).
 """
@@ -47,20 +47,20 @@ SUBSTEPS = 3  # halvings before a part is taken by implicit-euler
 
 
 class RattleStepper:
-    """Steps a model; `guard` is the share of the energy above the lowest one that a step may gain."""
+    """Steps a model; `guard` is the share of its energy that an island may create in one."""
 
     def __init__(
         self,
         model: Model,
         tolerance: float = 1e-10,
         options: SearchOptions | None = None,
-        guard: float = 1e-2,
+        guard: float = 1e-3,
         friction_tolerance: float = 0.0,
     ) -> None:
         self.model = model
         self.search = SolutionSearch(model, tolerance, options, friction_tolerance)
         self.velocity_stage = VelocityStage(self.search)
-        self.guard = EnergyGuard(model, guard)
+        self.guard = EnergyGuard(model, guard, tolerance)
         self.euler = EulerStepper(model, search=self.search)
 
     @property
@@ -70,7 +70,7 @@ class RattleStepper:
 
     def step(self, state: State, h: float) -> Attempt:
         """Advance by h, otherwise than in one step where the guard demands it."""
-        share = self.guard.share(state, h)
+        share = self.guard.tolerance
         rounding = self.guard.scale.rounding(state, h)
 
         def part(start: State, length: float, halvings: int) -> Solve | Failure:
@@ -91,7 +91,7 @@ class RattleStepper:
         return taken
 
     def _guarded(
-        self, state: State, h: float, share: float, rounding: float, halvings: int
+        self, state: State, h: float, share: float, rounding: np.ndarray, halvings: int
     ) -> Solve | Failure:
         """A part of a step, by RATTLE or, halved often enough, by Euler; `share` bounds its gain."""
         reason, history = "", []
@@ -176,10 +176,10 @@ class RattleStepper:
     def composed(self, state: State, h: float, share: float) -> list[Solve] | None:
         """Five steps composed to one of order four, see `rattle4`.
 
-        None where one fails, a contact changes its mode, or more than its share of energy is gained.
+        None where one fails, a contact changes its mode, or an island creates more than its share.
         """
         solves: list[Solve] = []
-        gain = 0.0
+        rounding = self.guard.scale.rounding(state, h)
         modes: Hashable = None
         for part in COMPOSITION:
             outcome = attempted(self.solve, state, part * h)
@@ -190,9 +190,5 @@ class RattleStepper:
                 return None
             modes = found
             solves.append(outcome)
-            gain += self.guard.gain(outcome)
             state = outcome.end.at_time(state.time + part * h)
-        start = solves[0].start
-        if gain > self.guard.allowed(start, state, share) + self.guard.scale.rounding(start, h):
-            return None
-        return solves
+        return solves if self.guard.allows(solves, share, rounding) else None

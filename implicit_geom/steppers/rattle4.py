@@ -24,7 +24,7 @@ class Rattle4Stepper:
         model: Model,
         tolerance: float = 1e-10,
         options: SearchOptions | None = None,
-        guard: float = 1e-2,
+        guard: float = 1e-3,
         friction_tolerance: float = 0.0,
     ) -> None:
         self.model = model
@@ -37,13 +37,12 @@ class Rattle4Stepper:
 
     @property
     def guard(self) -> EnergyGuard:
-        """What energy a step may gain."""
+        """What energy an island may create."""
         return self.rattle.guard
 
     def step(self, state: State, h: float) -> Attempt:
         """Advance by h."""
         saved = self.memory.snapshot()
-        # slow motion has no smaller bound here: single steps in its place would be less accurate
         solves = self.rattle.composed(state, h, self.guard.tolerance)
         if solves is not None:
             return Attempt(solves, form="rattle-4")

@@ -25,7 +25,7 @@ from implicit_geom.contact.rattle_ncp import (
     with_velocities,
 )
 from implicit_geom.equations.thresholds import IMPACT_SPEED
-from implicit_geom.model.energy import kinetic
+from implicit_geom.model.energy import kinetic, speeds_at_hand
 from implicit_geom.model.ledger import step_ledger
 from implicit_geom.model.model import State
 from implicit_geom.model.records import VELOCITY, ContactRecord, Failure, Solve
@@ -79,7 +79,9 @@ class VelocityStage:
         if e == 0 or h < 0:
             return 0.0
         if start.touching:
-            fast = start.normal_velocity < -IMPACT_SPEED * (1 + abs(start.normal_velocity))
+            speed = speeds_at_hand(self.model, state.v, state.w, h)
+            faster = max(speed[pair.first], speed[pair.second])
+            fast = start.normal_velocity < -IMPACT_SPEED * faster
             return e * start.normal_velocity if fast else 0.0
         dim = self.model.dim
         free = np.column_stack([state.v, state.w])

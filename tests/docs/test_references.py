@@ -51,6 +51,6 @@ def test_dotted_names_exist(folder: str) -> None:
 
 def test_a_name_that_is_not_there_is_missed() -> None:
     """The control."""
-    assert missing("steppers.guard.EnergyGuard.share") == ""
+    assert missing("steppers.guard.EnergyGuard.excess") == ""
     assert missing("steppers.guard.NoGuard") == "NoGuard"
     assert missing("steppers.no_module") == "no_module"

@@ -79,14 +79,12 @@ def assert_lawful(run: Trajectory, size: float, *, resolved: bool = True) -> Non
 def allowed_gain(run: Trajectory) -> np.ndarray:
     """What each step of a RATTLE stepper may gain, (T,) J.
 
-    1e-3 of the energy above the lowest configuration where h |w| < 0.1, 1e-2 of it otherwise.
+    1e-3 of the energy above the lowest configuration.
     """
     s, scale = run.states, EnergyScale(Model(run.scene))
     states = [State(t, s.x[k], s.q[k], s.v[k], s.w[k]) for k, t in enumerate(run.time)]
     above = np.array([scale.above_lowest(state) for state in states])
-    turn = run.steps["step"] * np.max(np.linalg.norm(s.w[:-1], axis=2), axis=1)
-    share = np.where(turn < 0.1, 1e-3, 1e-2)
-    return np.asarray(share * np.maximum(above[1:], above[:-1]))
+    return np.asarray(1e-3 * np.maximum(above[1:], above[:-1]))
 
 
 def assert_at_rest(run: Trajectory, name: str = "body", speed: float = 1e-6, length: float = 1.0) -> None:

@@ -11,6 +11,7 @@ from implicit_geom.compiled import structs
 from implicit_geom.compiled.functions.rotation_vector import EXACT, RotationFunctions, symmetric_product
 from implicit_geom.compiled.structs import Struct, StructSymbol
 from implicit_geom.equations.momentum import momentum_rows
+from implicit_geom.equations.thresholds import REST
 from implicit_geom.process.building import built_once
 
 SHARE = {"euler": 1.0, "position": 0.5, "velocity": 0.5}  # of the loads' impulse in a step
@@ -122,22 +123,13 @@ def _drifted(R: ca.SX, k: StructSymbol, w: ca.SX, h: ca.SX, rotations: RotationF
 
 
 def energies(dim: int) -> Struct:
-    """What the guard needs of a body: energies in J, the kicks' mean velocities."""
+    """What the guard needs of a body, J and m/s; see `steppers.island_energy` and `EnergyScale`.
+
+    net is change - work, speed what a slip is compared with; mean1 and mean2 are the kicks' mean velocities.
+    """
     velocities = dim + structs.spins(dim)
-    return Struct(
-        {
-            "change": 1,
-            "work": 1,
-            "above_start": 1,
-            "above_end": 1,
-            "kinetic": 1,
-            "lift": 1,
-            "rest": 1,
-            "turn": 1,
-            "mean1": velocities,
-            "mean2": velocities,
-        }
-    )
+    names = ("net", "start", "end", "kinetic", "lift", "rest", "turn", "speed")
+    return Struct({**dict.fromkeys(names, 1), "mean1": velocities, "mean2": velocities})
 
 
 def _energy(dim: int, rotations: RotationFunctions) -> ca.Function:
@@ -158,26 +150,27 @@ def energy_terms(
 ) -> ca.SX:
     """`energies` of a step from a to b; left, right: velocities after the first kick, before the second."""
     strength = _length(k["gravity"])
-    kinetic, above, potential = [], [], []
+    kinetic, own, potential = [], [], []
     for s in (a, b):
         w = s["w"] if dim == 2 else rotation_of(dim, s).T @ s["w"]
-        kinetic.append((k["mass"] * ca.sumsqr(s["v"]) + ca.dot(w, k.matrix("inertia") @ w)) / 2)
+        turning = ca.dot(w, k.matrix("inertia") @ w) / 2
+        kinetic.append(k["mass"] * ca.sumsqr(s["v"]) / 2 + turning)
         potential.append(-k["mass"] * ca.dot(k["gravity"], s["x"]))
-        fall = ca.fmax(ca.dot(k["up"], s["x"]) - k["lowest"], 0)
+        fall = ca.fmin(ca.fmax(ca.dot(k["up"], s["x"]) - k["lowest"], 0), k["depth"])
         fall = ca.if_else(k["lowest_known"] > 0, fall, k["depth"])
-        above.append(kinetic[-1] + k["mass"] * strength * fall)
+        own.append(turning + k["mass"] * strength * fall)
     mean1 = (ca.vertcat(a["v"], a["w"]) + left) / 2
     mean2 = (right + ca.vertcat(b["v"], b["w"])) / 2
     applied = k["load"] - ca.vertcat(k["mass"] * k["gravity"], ca.SX.zeros(structs.spins(dim)))
     return energies(dim).join(
-        change=kinetic[1] - kinetic[0] + potential[1] - potential[0],
-        work=h / 2 * ca.dot(applied, mean1 + mean2),
-        above_start=above[0],
-        above_end=above[1],
+        net=kinetic[1] - kinetic[0] + potential[1] - potential[0] - h / 2 * ca.dot(applied, mean1 + mean2),
+        start=own[0],
+        end=own[1],
         kinetic=kinetic[0],
         lift=k["mass"] * strength * k["depth"],
-        rest=k["mass"] * (1e-9 * k["depth"] / h) ** 2,
+        rest=k["mass"] * (REST * k["depth"] / h) ** 2,
         turn=ca.fabs(h) * _length(a["w"]),
+        speed=_length(a["v"]) + k["size"] * _length(a["w"]) + strength * ca.fabs(h),
         mean1=mean1,
         mean2=mean2,
     )

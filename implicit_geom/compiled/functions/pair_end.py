@@ -50,7 +50,7 @@ class PairEnd(PairStart):
         fast = (IMPACT_SPEED if at_start else SLAP) * U
         slow = info["normal_velocity"] >= -fast
         impact = ca.logic_not(ca.logic_and(info["touching"], slow))
-        slid = info["slip"] > SLIDES * ca.fmax(1, U)
+        slid = info["slip"] > SLIDES * U
         direction = self._direction(values["direction"], n, t, at_start)
         warm = self.warm.join(u=u, direction=direction, m_c=m_c, h=h, n=n)
         where = states[1]["x"] - (h * nu[1][:dim] if at_start else 0)
@@ -80,7 +80,7 @@ class PairEnd(PairStart):
         state = structs.state(dim).symbol("s2")
         seen, _, _u = self._seen(kernel)
         point = state["x"] + seen["r2"]
-        impact, slid = (first[name] * first["closed"] for name in ("impact", "slid"))
+        impact, slid = first["impact"], first["slid"]
         record = self._record(kind, seen, c, point, point, end["gap"], impact, ca.SX(0), slid, end["active"])
         inputs = [kernel.unknowns, kernel.symbols.parameters, end.value, first.value, c.value, state.value]
         return ca.Function("finish", inputs, [ca.densify(record)])
@@ -156,7 +156,7 @@ class PairEnd(PairStart):
         touches = ca.logic_and(c["restitution"] > 0, active)
         if rattle:
             speed = info["normal_velocity"]
-            resting = ca.logic_and(info["touching"], speed >= -IMPACT_SPEED * (1 + ca.fabs(speed)))
+            resting = ca.logic_and(info["touching"], speed >= -IMPACT_SPEED * U)
             touches = ca.logic_and(touches, ca.logic_and(ca.logic_not(resting), h > 0))
             # (a restitution above one stands for impacts as events, see `steppers.events.stepper`)
             still = ca.logic_and(info["touching"], ca.fabs(speed) <= IMPACT_SPEED * U)

@@ -106,7 +106,7 @@ class PairStart:
         start = self.start.join(
             gap=gap,
             normal_velocity=ca.dot(n, relative),
-            slip=length(start_slip) if kind.components else ca.SX(0),
+            slip=length(self._metres(start_slip, c["L"])) if kind.components else ca.SX(0),
             touching=touching,
             r2=r2,
             n=n,
@@ -114,6 +114,10 @@ class PairStart:
         )
         outputs = [names.join(**values), ca.vertcat(*u), c["tolerance"] + floor * ca.DM(metres), start]
         return ca.Function("prepare", [*b.inputs, c.value, w.value, h], [ca.densify(o) for o in outputs])
+
+    def _metres(self, slip: ca.SX, L: ca.SX) -> ca.SX:
+        """A slip with its turning as a velocity, m/s."""
+        return ca.vertcat(*(slip[i] * (L if x == "r" else 1) for i, x in enumerate(self.kind.components)))
 
     def _placed(
         self, b: BodyPair, c: StructSymbol, R: list[ca.SX], offset: ca.SX, U: ca.SX, m_c: ca.SX, h: ca.SX

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from implicit_geom.compiled import structs
-from implicit_geom.compiled.functions.body import energies
 from implicit_geom.compiled.loops.assembly import gather, groups
+from implicit_geom.compiled.loops.islands import Islands
 from implicit_geom.compiled.loops.substep import StaticSizes, Substep
 from implicit_geom.compiled.tables import GroupSlot, MarchSlot, ScalarSlot, SystemSlot
-from implicit_geom.equations.thresholds import ENERGY_ROUNDING, MAX_TURN, SLOW_SHARE, SLOW_TURN
-from implicit_geom.machine.code_values import Array, Integer
+from implicit_geom.machine.code_values import Array
 from implicit_geom.machine.code_writer import CodeWriter, ModuleWriter
-from implicit_geom.model.reasons import ExitReason
 
 
 class RattleSubstep(Substep):
@@ -18,14 +16,14 @@ class RattleSubstep(Substep):
 
     def __init__(self, m: ModuleWriter, sizes: StaticSizes) -> None:
         super().__init__(m, sizes)
-        self.energies = energies(self.dim)
+        self.islands = Islands(self.dim)
 
     def emit(self) -> None:
         """Two stages."""
         with self.m.function("substep", "wni") as (c, (t, row, number)):
             one, two = self.stage_1(c, t, number), t.array(MarchSlot.STAGE_2, "w")
             self.stage_2(c, t, one, two)
-            self.energy(c, t, one, two, number)
+            self.islands.judge(c, t, one, two, number, self.exit_where)
             self.write(c, t, row, (one, two))
 
     def solve_reversed_slip(self, c: CodeWriter, t: Array, p: Array) -> None:
@@ -98,87 +96,3 @@ class RattleSubstep(Substep):
                     after.offset(g2.array(GroupSlot.SECOND, "w")[i] * self.n_state),
                     g2.array(GroupSlot.RECORD, "n").offset(i * g2[GroupSlot.N_RECORD]),
                 )
-
-    def energy(self, c: CodeWriter, t: Array, one: Array, two: Array, number: Integer) -> None:
-        """Sums of the ledger over bodies and contacts, and the contacts' modes."""
-        numbers, scratch = t.array(MarchSlot.SCALARS, "n"), t.array(MarchSlot.SCRATCH, "n")
-        moving, energy, nu = (
-            t.array(MarchSlot.MOVING, "w"),
-            t.array(MarchSlot.ENERGY, "n"),
-            t.array(MarchSlot.NU, "n"),
-        )
-        states, after, constants = (
-            t.array(slot, "n") for slot in (MarchSlot.STATE, MarchSlot.NEXT, MarchSlot.CONSTANTS)
-        )
-        h, at, size = numbers.offset(ScalarSlot.H), self.energies.at, self.energies.size
-        sums = {
-            name: c.variable(0.0)
-            for name in ("change", "work", "above_start", "above_end", "kinetic", "lift", "rest")
-        }
-        turn, speed = c.variable(0.0), c.variable(1.0)
-        with c.loop(t[MarchSlot.MOVING_COUNT]) as i:
-            b = moving[i]
-            own = energy.offset(b * size)
-            state = b * self.n_state
-            c.call_address(
-                t[MarchSlot.ENERGIES],
-                states.offset(state),
-                after.offset(state),
-                constants.offset(b * self.n_constants),
-                nu.offset(b * self.nv),
-                h,
-                own,
-            )
-            for name, total in sums.items():
-                total.set(total.get() + own[at[name].start])
-            turn.set(own[at["turn"].start].max(turn.get()))
-            with c.loop(self.nv) as j:
-                speed.set(abs(nu[b * self.nv + j]).max(speed.get()))
-        self.exit_where(numbers, ~(turn.get() <= MAX_TURN), ExitReason.TURN)
-        numbers[ScalarSlot.SPEED] = speed.get()
-        friction, steady = c.variable(0.0), c.variable(1.0)
-        tables, others = one.array(SystemSlot.GROUP_TABLES, "w"), two.array(SystemSlot.GROUP_TABLES, "w")
-        with c.loop(one[SystemSlot.GROUPS]) as k:
-            g1, g2 = tables.offset(k * len(GroupSlot)), others.offset(k * len(GroupSlot))
-            with c.loop(g1[GroupSlot.COUNT]) as i:
-                a, b = g1.array(GroupSlot.FIRST, "w")[i], g1.array(GroupSlot.SECOND, "w")[i]
-                records = [g.array(GroupSlot.RECORD, "n").offset(i * g[GroupSlot.N_RECORD]) for g in (g1, g2)]
-                sign = g1.array(GroupSlot.CONSTANTS, "n").offset(
-                    i * g1[GroupSlot.N_CONSTANTS] + g1[GroupSlot.SIGN]
-                )
-                for record, poses, mean in (
-                    (records[0], states, at["mean1"].start),
-                    (records[1], after, at["mean2"].start),
-                ):
-                    c.call_address(
-                        t[MarchSlot.WORK],
-                        record,
-                        poses.offset(a * self.n_state),
-                        poses.offset(b * self.n_state),
-                        energy.offset(a * size + mean),
-                        energy.offset(b * size + mean),
-                        sign,
-                        scratch,
-                    )
-                    friction.set(friction.get() - scratch[0])
-                c.call_address(t[MarchSlot.MODE], *records, numbers.offset(ScalarSlot.SPEED), h, scratch)
-                holds, mode = scratch[0], scratch[1]
-                modes = g1.array(GroupSlot.MODES, "n")
-                with c.when(number.equals(0)):
-                    modes[i] = mode
-                holds = modes[i].differs(mode).select(0.0, holds)
-                steady.set((holds > 0.5).select(steady.get(), 0.0))
-        # (`rest` is that of the whole step, of which this may be a substep)
-        share = numbers[ScalarSlot.H] / numbers[ScalarSlot.STEP]
-        rounding = (sums["kinetic"].get() + sums["lift"].get()) * ENERGY_ROUNDING + sums[
-            "rest"
-        ].get() * share * share
-        numbers[ScalarSlot.STEADY] = steady.get()
-        change = sums["change"].get() - sums["work"].get()
-        numbers[ScalarSlot.GAIN] = change - numbers[ScalarSlot.WEIGHT] * numbers[ScalarSlot.OVERLAP]
-        numbers[ScalarSlot.REMAINDER] = abs(change + friction.get())
-        numbers[ScalarSlot.ABOVE] = sums["above_end"].get()
-        with c.when(number.equals(0)):
-            numbers[ScalarSlot.ROUNDING] = rounding
-            numbers[ScalarSlot.SHARE] = (turn.get() < SLOW_TURN).select(SLOW_SHARE, 1.0)
-            numbers[ScalarSlot.ABOVE_START] = sums["above_start"].get()

@@ -38,7 +38,7 @@ class BodyArrays:
             own = self.constants[b, :, lane]
             reach = model.reach[b]
             own[at["reach"]] = reach if np.isfinite(reach) else 0.0
-            own[at["size"]] = model.size[b] if np.isfinite(model.size[b]) else 1.0
+            own[at["size"]] = model.length[b]
             if b not in model.moving:
                 continue
             mass, J = model.mass[b], model.inertia[b]

@@ -42,6 +42,7 @@ class CandidateGroup:
     ) -> None:
         self.events = False  # impacts are events: every one leaves machine code
         self.members, self.rattle, self.tolerance = members, rattle, tolerance
+        self.moving = set(model.moving.tolist())
         self.pairs: list[Pair] = [model.pairs[c] for c in members]
         self.functions = PairFunctions(self.pairs[0].kernel)
         self.kind = self.functions.kind
@@ -84,6 +85,7 @@ class CandidateGroup:
             "theta1": pieces.shapes[pair.pieces[0]].values,
             "theta2": pieces.shapes[pair.pieces[1]].values,
             "sign": -1.0 if pair.swapped else 1.0,
+            "flat": float(all(pieces.flat[p] or not pieces.fixed[p] for p in pair.pieces)),
             "restitution": EVENTS if self.events else pair.law.restitution,
             "thin": thickness if np.isfinite(thickness) else 1e300,
             "tolerance": self.tolerance,
@@ -101,7 +103,7 @@ class CandidateGroup:
         places = scatter[:, row] * N + gather[:, column]
         kind = replace(self.kind, scheme=scheme)
         size = structs.parameters(kind).size
-        stage_2 = scheme == "velocity"
+        stage_2, m = scheme == "velocity", self.moving
         entries = {
             GroupSlot.COUNT: len(self.members),
             GroupSlot.INPUTS: notes["inputs"],
@@ -134,7 +136,8 @@ class CandidateGroup:
             GroupSlot.N_RECORD: self.functions.record.size,
             GroupSlot.IMPULSE: layout.at["P_n"].start,
             GroupSlot.MODES: self.modes,
-            GroupSlot.SIGN: self.functions.constants.at["sign"].start,
+            GroupSlot.OWNER: arrays.integers([p.second if p.second in m else p.first for p in self.pairs]),
+            GroupSlot.JOINS: arrays.integers([int(p.first in m and p.second in m) for p in self.pairs]),
             GroupSlot.ROWS_ONLY: self.code.address(f"rows_{scheme}"),
             GroupSlot.LAG: structs.parameters(kind).at["lag"].start if scheme == "position" else -1,
             GroupSlot.START_LAG: self.functions.start.at["lag"].start,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import casadi as ca
 
 from implicit_geom.compiled import structs
-from implicit_geom.compiled.functions.any_pair import any_pair_functions
+from implicit_geom.compiled.functions.any_pair import CONTACT_ENERGY, any_pair_functions
 from implicit_geom.compiled.functions.body import body_functions, energies, energy_terms
 from implicit_geom.compiled.functions.pair_start import BodyPair
 from implicit_geom.compiled.single.contact import SingleContact
@@ -20,9 +20,7 @@ from implicit_geom.compiled.structs import Struct, StructSymbol
 from implicit_geom.machine import small_systems
 
 SUMMARY = Struct(
-    dict.fromkeys(
-        ("gain", "friction", "above_start", "above_end", "rounding", "rest", "turn", "holds", "mode"), 1
-    )
+    dict.fromkeys(("made", "left", "start", "end", "rounding", "rest", "turn", "holds", "mode"), 1)
 )
 
 
@@ -77,7 +75,7 @@ def stage_2(
         [ca.vertcat(after, P), parameters, first.end, first.record, c.value, ended]
     )[0]
     kicked = (first.kicked, ca.vertcat(drifted[at_v], drifted[at_w]))
-    summary = _summary(dim, b, c, h, ended, first.nu, kicked, (first.record, record))
+    summary = _summary(dim, b, c, h, ended, kicked, (first.record, record))
     return StageTwo(P, active * start, [step, measures(F, tolerance), ended, record, summary])
 
 
@@ -87,24 +85,25 @@ def _summary(
     c: StructSymbol,
     h: ca.SX,
     ended: ca.SX,
-    nu: ca.SX,
     kicked: tuple[ca.SX, ca.SX],
     records: tuple[ca.SX, ca.SX],
 ) -> ca.SX:
-    """What the energy guard needs, see `RattleSubstep.energy`; `kicked`: see `energy_terms`."""
+    """What the energy guard needs, see `loops.islands`; `kicked`: see `energy_terms`."""
     s1, s2 = b.state[0].value, b.state[1].value
     start, end = StructSymbol(structs.state(dim), s2), StructSymbol(structs.state(dim), ended)
     own = StructSymbol(energies(dim), energy_terms(dim, start, end, b.constants[1], h, *kicked))
-    functions, still = any_pair_functions(dim), ca.SX.zeros(nu.shape)
-    works = [
-        functions["work"].call([record, s1, s, still, own[mean], c["sign"]])[0]
-        for record, s, mean in zip(records, (s2, ended), ("mean1", "mean2"), strict=True)
-    ]
-    speed = ca.mmax(ca.vertcat(1, ca.fabs(nu)))
-    modes = functions["mode"].call([*records, speed, h])[0]
+    basics = structs.pair_basics()
+    known = [s1, s2, s1, ended, ca.SX.zeros(own.value.shape), own.value, c.value[: basics.size], h]
+    outcome = any_pair_functions(dim)["contact_energy"].call([*records, *known])[0]
+    found = StructSymbol(CONTACT_ENERGY, outcome)
+    net, kinetic = own["net"] + found["friction"], []
+    first, second = (StructSymbol(structs.record(dim), r) for r in records)
+    for s in (start, end):
+        towards = [r["closed"] * ca.dot(r["normal"], s["v"]) ** 2 for r in (first, second)]
+        kinetic.append(b.constants[1]["mass"] / 2 * ca.fmax(*towards))
     return SUMMARY.join(
-        gain=own["change"] - own["work"], friction=-(works[0] + works[1]),
-        above_start=own["above_start"], above_end=own["above_end"],
+        made=net, left=ca.if_else(found["struck"] > 0, 0, net),
+        start=own["start"] + kinetic[0], end=own["end"] + kinetic[1],
         rounding=own["kinetic"] + own["lift"], rest=own["rest"], turn=own["turn"],
-        holds=modes[0], mode=modes[1],
+        holds=found["holds"], mode=found["mode"],
     )  # fmt: skip

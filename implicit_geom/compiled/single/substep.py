@@ -8,8 +8,8 @@ from implicit_geom.compiled import structs
 from implicit_geom.compiled.loops.extrapolation import RATES, USELESS
 from implicit_geom.compiled.single.solve import FIRST, SECOND, SingleSolves
 from implicit_geom.compiled.single.stage_2 import SUMMARY
-from implicit_geom.compiled.tables import MarchSlot, ScalarSlot, SingleSlot
-from implicit_geom.equations.thresholds import ENERGY_ROUNDING, MAX_TURN, SLOW_SHARE, SLOW_TURN
+from implicit_geom.compiled.tables import IslandSlot, MarchSlot, ScalarSlot, SingleSlot
+from implicit_geom.equations.thresholds import MAX_TURN
 from implicit_geom.machine.code_values import Array, Integer, Number
 from implicit_geom.machine.code_writer import CodeWriter
 from implicit_geom.model.reasons import ExitReason
@@ -148,15 +148,25 @@ class SingleSubstep(SingleSolves):
         self.exit_where(numbers, ~(s["turn"] <= MAX_TURN), ExitReason.TURN)
         mode = a.array(SingleSlot.MODE, "n")
         share = numbers[ScalarSlot.H] / numbers[ScalarSlot.STEP]
+        island = t.array(MarchSlot.ISLANDS, "n").offset(a[SingleSlot.SECOND] * len(IslandSlot))
+        mass = self.own(t, a, MarchSlot.CONSTANTS, self.n_constants)[
+            structs.constants(self.dim).at["mass"].start
+        ]
+        weight = mass * numbers[ScalarSlot.STRENGTH]
+        made = s["made"] - weight * numbers[ScalarSlot.OVERLAP]
         with c.when(number.equals(0)):
             mode[0] = s["mode"]
-            numbers[ScalarSlot.ROUNDING] = s["rounding"] * ENERGY_ROUNDING + s["rest"] * share * share
-            numbers[ScalarSlot.SHARE] = (s["turn"] < SLOW_TURN).select(SLOW_SHARE, 1.0)
-            numbers[ScalarSlot.ABOVE_START] = s["above_start"]
-        numbers[ScalarSlot.STEADY] = mode[0].differs(s["mode"]).select(0.0, s["holds"])
-        numbers[ScalarSlot.GAIN] = s["gain"] - numbers[ScalarSlot.WEIGHT] * numbers[ScalarSlot.OVERLAP]
-        numbers[ScalarSlot.REMAINDER] = abs(s["gain"] + s["friction"])
-        numbers[ScalarSlot.ABOVE] = s["above_end"]
+            rounding = s["rounding"] * numbers[ScalarSlot.EXACT] + s["rest"] * share * share
+            island[IslandSlot.ROUNDING] = rounding
+            island[IslandSlot.START] = s["start"]
+            island[IslandSlot.MADE] = 0.0
+            island[IslandSlot.LEFT] = 0.0
+        steady = mode[0].differs(s["mode"]).select(0.0, s["holds"])
+        numbers[ScalarSlot.STEADY] = steady
+        island[IslandSlot.STEADY] = steady
+        island[IslandSlot.END] = s["end"]
+        island.add(IslandSlot.MADE, made)
+        island.add(IslandSlot.LEFT, s["left"])
 
     def _record(self, t: Array, a: Array, row: Array, stage: int) -> Array:
         """Where a stage records its contact: in the row of output, which only single scenes have room for."""

@@ -13,7 +13,8 @@ direction without friction moves; otherwise it sticks:
             or |v_t| >= slow where mu e_t = 0, or |v_o| >= slow where mu e_o = 0
 
 (under a friction pyramid, and after an impact, a contact that moves has used up its friction, whatever
-the sum) with slow = 1e-9 of the larger of 1 m/s and the speed of the bodies' material points at the contact.
+the sum) with slow = 1e-9 of the speeds at hand: of the bodies' fastest points, and what gravity adds in a
+step.
 Both margins stand above what the default tolerance of 1e-10 leaves undecided: it is relative to
 speeds, while a step's impulses may be small beside them; they grow with a larger tolerance.
 """
@@ -54,7 +55,7 @@ def contact_table(
         out[name] = rows[name]
     for name in IMPULSES:
         np.add.at(out[name], group, raw[name])
-    slip, speed = _slip(solves, rows)
+    slip, speed = _slip(scene, solves, rows)
     out["slip_speed"] = np.linalg.norm(slip, axis=1)
     slides = _slides(scene, names, rows, slip, speed, tolerance, pyramid and scene.dim == 3)
     out["mode"] = np.where(slides, "slide", "stick")
@@ -78,22 +79,25 @@ def _dtype(dim: int, name: np.dtype) -> np.dtype:
     return np.dtype([("time", "f8"), *bodies, *vectors, *numbers, ("mode", "U5")])
 
 
-def _slip(solves: SolveArrays, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Velocity of `second` past `first` in the tangent plane (C, dim), and the faster point's speed (C,)."""
+def _slip(scene: Scene, solves: SolveArrays, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Velocity of `second` past `first` in the tangent plane (C, dim), and the speeds at hand (C,)."""
     at = rows["solve"]
-    velocities = []
+    velocities, speeds = [], []
+    sizes = np.array([b.shape.size if np.isfinite(b.shape.size) else 0.0 for b in scene.bodies.values()])
+    pulled = float(np.linalg.norm(scene.gravity)) * np.abs(solves.table["h"][at])
     for body in (rows["first"], rows["second"]):
         r = rows["point"] - solves.x[at, body]
         w, v = solves.w[at, body], solves.v[at, body]
         turning = np.cross(w, r) if r.shape[1] == 3 else w * np.column_stack([-r[:, 1], r[:, 0]])
         velocities.append(v + turning)
+        speeds.append(np.linalg.norm(v, axis=1) + sizes[body] * np.linalg.norm(w, axis=1) + pulled)
     relative = velocities[1] - velocities[0]
     n = rows["normal"]
     slip = relative - np.einsum("ij,ij->i", relative, n)[:, None] * n
     # where impulses act at the start, the slip is that of the step's law
     law = rows["v_t"][:, None] * rows["tangent"] + rows["v_o"][:, None] * rows["binormal"]
     slip = np.where((rows["stage"] == LAGGED)[:, None], law, slip)
-    return slip, np.maximum(*(np.linalg.norm(v, axis=1) for v in velocities))
+    return slip, np.maximum(*speeds)
 
 
 def _slides(
@@ -114,7 +118,7 @@ def _slides(
     mu = np.array([law.mu for law in each])
     components = ("t",) if scene.dim == 2 else ("t", "o", "r")
     tolerance = max(tolerance, 1e-10)
-    slow = SLOW * tolerance * np.maximum(1.0, speed)
+    slow = SLOW * tolerance * speed
     scaled_impulse, scaled_slip = np.zeros(len(rows)), np.zeros(len(rows))
     free = np.zeros(len(rows), bool)
     along = {"t": rows["tangent"], "o": rows["binormal"]}

@@ -19,11 +19,9 @@ from implicit_geom.solvers.newton import solve_by_newton
 from implicit_geom.steppers.candidates import StepSolution, solve_step
 from implicit_geom.steppers.closed_contacts import accept
 from implicit_geom.steppers.euler import EulerStepper
-from implicit_geom.steppers.events.guard import IslandGuard
 from implicit_geom.steppers.events.impacts import ImpactSearch, Old, resting_velocities
-from implicit_geom.steppers.events.islands import (
-    of_island,
-)
+from implicit_geom.steppers.events.islands import of_island
+from implicit_geom.steppers.guard import EnergyGuard
 from implicit_geom.steppers.memory import StepperMemory
 from implicit_geom.steppers.search import SearchOptions, SolutionSearch
 from implicit_geom.steppers.substeps import attempted
@@ -50,7 +48,7 @@ class Flights:
         self.impacts = ImpactSearch(model, self.flight, impact_law)
         self.search = SolutionSearch(model, tolerance, options, friction_tolerance)
         self.velocity_stage = VelocityStage(self.search)
-        self.guard = IslandGuard(model, guard)
+        self.guard = EnergyGuard(model, guard, tolerance)
         self.euler = EulerStepper(model, search=self.search)
 
     @property
@@ -173,10 +171,10 @@ class Flights:
     def composed(self, state: State, h: float, share: float) -> list[Solve] | None:
         """Five steps composed to one of order four, see `rattle4`.
 
-        None where one fails, a contact changes its mode, or more than its share of energy is gained.
+        None where one fails, a contact changes its mode, or an island creates more than its share.
         """
         solves: list[Solve] = []
-        gain = 0.0
+        rounding = self.guard.scale.rounding(state, h)
         modes: Hashable = None
         for part in COMPOSITION:
             outcome = attempted(self.solve, state, part * h)
@@ -188,10 +186,5 @@ class Flights:
                 return None
             modes = found
             solves.append(outcome)
-            gain += self.guard.gain(outcome)
             state = outcome.end.at_time(state.time + part * h)
-        start, island = solves[0].start, self.search.island
-        rounding = self.guard.scale.rounding(start, h, island)
-        if gain > self.guard.allowed(start, state, share, island) + rounding:
-            return None
-        return solves
+        return solves if self.guard.allows(solves, share, rounding) else None

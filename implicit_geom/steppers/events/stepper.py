@@ -3,7 +3,7 @@
 The equations of a step are those of `rattle`. Where a contact closes within it, the step is cut at the
 instant (`impacts`): a flight to it, the jump of the velocities there by the law of impact (`contact.impact`),
 and the rest. Islands of contacts are stepped by themselves (`islands`), each under a guard of its own
-(`island_guard`): a part that has no solution or gains too much is composed of five, or halved. After
+(`steppers.guard`): a part that has no solution or gains too much is composed of five, or halved. After
 `max_impacts` impacts the rest of a step is taken by `implicit-euler`, without restitution.
 """
 
@@ -40,7 +40,7 @@ class StepProgress:
 
     step: float
     share: float
-    rounding: float
+    rounding: np.ndarray
     struck: int = 0
     composed: bool = False
     plain: bool = False
@@ -103,8 +103,7 @@ class EventStepper(Flights):
 
     def _advance(self, state: State, h: float) -> Attempt:
         """Advance the island at hand by h, otherwise than in one step where guard or impacts demand it."""
-        island = self.search.island
-        progress = StepProgress(h, self.guard.tolerance, self.guard.scale.rounding(state, h, island))
+        progress = StepProgress(h, self.guard.tolerance, self.guard.scale.rounding(state, h))
 
         def part(start: State, length: float, halvings: int) -> list[Solve] | Failure:
             return self._part(start, length, halvings, progress)
@@ -202,7 +201,7 @@ class EventStepper(Flights):
         return self._settled([of_island(outcome, self.search.island)], h)
 
     def _guarded(
-        self, state: State, h: float, share: float, rounding: float, halvings: int
+        self, state: State, h: float, share: float, rounding: np.ndarray, halvings: int
     ) -> Solve | Failure:
         """A part of a step, by RATTLE or, halved often enough, by Euler; `share` bounds its gain."""
         reason, history = "", []
