@@ -6,13 +6,13 @@ impulse against the slip after it: the contact sticks if that needs no more than
 has a direction d and p_t = -mu p_n d. In the plane d is 1 or -1; in space it is an angle, the root of the
 slip across d.
 
-    newton      u_n+ = -s e u_n
-    poisson     p = p_c + p_d: p_c brings the normal velocity to rest, p_d,n = s e p_c,n [Routh]
+    newton      u_n+ = -e u_n
+    poisson     p = p_c + p_d: p_c brings the normal velocity to rest, p_d,n = e p_c,n [Routh]
     energetic   p_d,n = s k p_c,n, where k gives back e^2 of the work of compression [Stronge 1990]
 
 In the last two each phase obeys Coulomb's law by itself, against the slip at its end. Newton's law can gain
 energy [Kane, Levinson 1985], and so can the others where the slip reverses within a phase, since friction
-then acts along a part of it: s is 1, or the largest s < 1 that gains none.
+then acts along a part of it: in the energetic law s is 1, or the largest s < 1 that gains none.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ SHARP = {"xtol": 1e-15, "rtol": 1e-15}
 
 @dataclass(frozen=True)
 class Impulse:
-    """p (N s, normal first), and what the law used over e: s, or s k / e."""
+    """p (N s, normal first), and what the law used over e: 1, or s k / e of the energetic one."""
 
     p: np.ndarray
     factor: float = 1.0
@@ -80,12 +80,13 @@ def _directions(W: np.ndarray, u: np.ndarray, mu: float, normal: float) -> list[
 
 def newton(W: np.ndarray, u: np.ndarray, mu: float, e: float) -> Impulse:
     """Newton's law: a share e of the normal velocity is given back."""
-    return _without_gain(W, u, lambda s: coulomb(W, u, mu, -s * e * u[0]))
+    return Impulse(_only(coulomb(W, u, mu, -e * u[0])))
 
 
 def poisson(W: np.ndarray, u: np.ndarray, mu: float, e: float) -> Impulse:
     """Poisson's law: decompression has e times the normal impulse of compression."""
-    return _without_gain(W, u, lambda s: [sum(_phases(W, u, mu, s * e))])
+    p_c, p_d = _phases(W, u, mu, e)
+    return Impulse(p_c + p_d)
 
 
 def energetic(W: np.ndarray, u: np.ndarray, mu: float, e: float) -> Impulse:

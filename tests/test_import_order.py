@@ -20,7 +20,18 @@ PACKAGE = "implicit_geom"
 FOLDERS = {PACKAGE: PACKAGE, "shapes": f"{PACKAGE}.shapes", "experiments": f"{PACKAGE}.experiments"}
 ORDER = (
     *("rotation", "version", "process", "interface", "shapes", "scene", "machine", "equations", "solvers"),
-    *("model", "geometry", "contact", "steppers", "compiled", "classical", "check", "run", "studies"),
+    *(
+        "model",
+        "geometry",
+        "contact",
+        "engine",
+        "steppers",
+        "compiled",
+        "classical",
+        "check",
+        "run",
+        "studies",
+    ),
     *(PACKAGE, "experiments", "commands", "__main__"),  # the package itself is what its `__init__` offers
 )
 LONGEST = 350  # lines of a module

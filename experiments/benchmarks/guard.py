@@ -87,7 +87,7 @@ def measure(job: tuple[int, str]) -> dict[str, Any]:
 
 def _gains(run: Trajectory) -> np.ndarray:
     """Gain of energy in each step over the energy above the lowest configuration."""
-    scale, s = EnergyScale(Model(run.scene)), run.states
+    scale, s = EnergyScale(Model(run.scene), run.options.tolerance), run.states
     states = [State(0.0, s.x[k], s.q[k], s.v[k], s.w[k]) for k in range(len(run.time))]
     above = np.array([scale.above_lowest(state) for state in states])
     # a body at rest has no energy: what rounding makes of it is no gain

@@ -58,6 +58,7 @@ from implicit_geom.model.records import IMPACT, LAGGED, POSITION, VELOCITY, take
 from implicit_geom.model.solve_arrays import SolveArrays, solve_arrays
 from implicit_geom.scene.switches import Stepper
 
+ROUNDING = 16 * np.finfo(float).eps  # of a pose, over the numbers in it
 NAMES = ("dynamics", "gap", "complementarity", "friction")
 
 
@@ -156,9 +157,13 @@ def _dynamics(motion: MotionArrays, c: np.ndarray) -> np.ndarray:
         rows.append(along / np.sqrt(m * values))
         turn = exponential(h * w[DURING])
     travels = moved & ~motion.impact[:, None]
-    h = np.where(motion.impact, 1.0, motion.h)[:, None, None]
-    rows.append(np.where(travels[..., None], (x[END] - x[START]) / h - v[DURING], 0.0)[None])
-    turned = np.max(np.abs(R[END] - turn @ R[START]), axis=(-2, -1)) / motion.lengths[:, None]
+    # (poses are rounded: over a time that is very short they say little of a velocity)
+    span = motion.lengths[:, None, None]
+    resolved = ROUNDING * np.max(np.abs(x), axis=(0, 3), initial=1e-300)[..., None] / span
+    off = np.maximum(np.abs(x[END] - x[START] - h * v[DURING]) / span - resolved, 0.0)
+    rows.append(np.where(travels[..., None], off, 0.0)[None])
+    turned = np.max(np.abs(R[END] - turn @ R[START]), axis=(-2, -1))
+    turned = np.maximum(turned - ROUNDING, 0.0) / motion.lengths[:, None]
     gyration = np.sqrt(np.max(np.diagonal(J, axis1=1, axis2=2), axis=1) / m[:, 0])
     rows.append(np.where(travels, turned * gyration, 0.0)[None, ..., None])
     largest = np.max([np.max(np.abs(row), axis=(0, 2, 3)) for row in rows], axis=0)

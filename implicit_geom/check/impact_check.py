@@ -3,13 +3,14 @@
 With u = n . (relative velocity) of each contact, before (-), after the compression (c) and after (+), the
 impulses p of the impact and c of its compression, and the restitution e that the scene asks for:
 
-    newton      bounce = s e min(0, u_-)    (complementarity is checked beside that of other contacts)
-    poisson     0 <= p_n - c_n - s e c_n  _|_  u_+ >= 0
-    energetic   the same with one k in place of s e, and the normal work of the decompression is
+    newton      bounce = e min(0, u_-)    (complementarity is checked beside that of other contacts)
+    poisson     0 <= p_n - c_n - e c_n  _|_  u_+ >= 0
+    energetic   the same with one k in place of e, and the normal work of the decompression is
                 s^2 sum e^2 (that of the compression)
 
-s is one factor for all contacts of an impact, and less than 1 only where the impact loses nothing: the law
-asked for would have gained energy. Velocities before come from the motion, not from what a record says.
+s, of the energetic law alone, is one factor for all contacts of an impact, and less than 1 only where the
+impact loses nothing: it never gains energy. Velocities before come from the motion, not from what a record
+says.
 
 Where less than SLOW of what loads add to the speeds in a step is asked for, e may be zero; so may it
 after the first `max_impacts` of a step. A contact that was open and is closed within a solve that is no
@@ -140,11 +141,8 @@ def _impacts(motion: MotionArrays, c: np.ndarray, e: np.ndarray, slow: np.ndarra
     spare = np.maximum(-np.bincount(at, work, count), 0.0) / np.where(pushed > 0, pushed, 1.0)  # m/s
     out = np.zeros(count)
     if law == "newton":
-        wanted = e * np.minimum(u0, 0.0)
-        s = np.minimum(_ratio(np.bincount(at, c["bounce"], count), np.bincount(at, wanted, count)), 1.0)
-        np.maximum.at(out, at, np.abs(c["bounce"] - s[at] * wanted))
+        np.maximum.at(out, at, np.abs(c["bounce"] - e * np.minimum(u0, 0.0)))
         lacking = np.zeros(count)
-        np.maximum.at(lacking, at, -(1 - s[at]) * wanted)
     else:
         lacking = _phases(motion, c, e, (u0, u1), law, out)
     np.maximum.at(out, at, np.abs(c["approach"] - u0))
@@ -171,13 +169,11 @@ def _phases(
     parting = (u[1] > 1e-9 * np.max(np.abs(u[0]), initial=0.0)) & (k > 0)
     got, wanted = (np.bincount(at, np.where(parting, values, 0.0), count) for values in (second, k * first))
     s = _ratio(got, wanted)
-    s = np.minimum(s, 1.0) if law == "poisson" else s
+    s = np.ones(count) if law == "poisson" else s
     more = (second - s[at] * k * first) / m_c
     np.maximum.at(out, at, np.maximum(np.abs(np.minimum(more, u[1])), -more))
     if law == "poisson":
-        lacking = np.zeros(count)
-        np.maximum.at(lacking, at, (1 - s[at]) * e * first / m_c)
-        return lacking
+        return np.zeros(count)
     taken = np.bincount(at, -(e**2) * first * (u[0] + middle) / 2, count)
     given = np.bincount(at, second * (middle + u[1]) / 2, count)
     pushed = np.bincount(at, np.maximum(c["p_n"], 0.0), count)

@@ -2,15 +2,16 @@
 
     M (nu+ - nu-) = H p,   u = H^T nu,   friction of the whole p_t within mu p_n against the slip u_t+
 
-    newton      0 <= p_n _|_ u_n+ + s e u_n- >= 0,  u_n- = min(0, normal velocity before)
+    newton      0 <= p_n _|_ u_n+ + e u_n- >= 0,  u_n- = min(0, normal velocity before)
     poisson     compression:    0 <= p_c,n _|_ u_n >= 0, from u- to u_c
                 decompression:  0 <= p_d,n - e p_c,n _|_ u_n+ >= 0, from u_c to u+;   p = p_c + p_d
     energetic   as poisson with one k for all contacts in place of e, such that the normal work of the
                 decompression is sum_i e_i^2 times that of the compression of contact i [Stronge 1990]
 
 In Poisson's two phases each has friction of its own, against the slip at its end (AH02). Newton's law can
-gain energy where there is friction (Kane and Levinson 1985), Poisson's where a contact slips back. Deviation:
-e, or k, is then reduced by one factor s for all contacts to the largest that gains none; s = 1 elsewhere.
+gain energy where there is friction (Kane and Levinson 1985), Poisson's where a contact slips back: they are
+taken at their word, and the ledger shows it. The energetic law never gains; where friction takes what k would
+add, e takes its place, reduced by one factor for all contacts to the largest that gains none.
 No such law tells how a row of touching balls parts (Newton's cradle): all of them are solved at once.
 """
 
@@ -45,7 +46,7 @@ class Impact:
     before     (n_c, d) velocities u-, m/s
     after      (n_c, d) u+
     impulse    (n_c, d) p, N s
-    bounce     (n_c,) s e u_n-, m/s; of newton alone
+    bounce     (n_c,) e u_n-, m/s; of newton alone
     velocity   (n,) of the moving bodies after it
     residual   of the law, over the speeds at hand
     """
@@ -105,13 +106,13 @@ class ImpactProblem:
         if not np.any(e):
             return self._newton(np.zeros(self.rows.count))
         if law == "newton":
-            return self._without_gain(lambda s: self._newton(s * e))
+            return self._newton(e)
         compressed = self._newton(np.zeros(self.rows.count))
         if compressed is None:
             return None
         first = compressed
         if law == "poisson":
-            return self._without_gain(lambda s: self._decompressed(first, s * e))
+            return self._decompressed(first, e)
         return self._energetic(first, e)
 
     def _newton(self, e: np.ndarray) -> Impact | None:

@@ -11,6 +11,8 @@ import numpy as np
 TOUCH = 1e-10  # a gap below this, over the smaller body's size, counts as none
 CROSSING = 1e-3  # overlap on the way, over the smaller body's size, that counts as crossing
 IMPACT_SPEED = 1e-9  # approach at the start of a step, over the speed scale, that counts as an impact
+SOLVED = 3e-11  # of the bodies' own speeds: what a contact problem may leave of an approach
+SLOWEST_BLOW = 1e-5  # approach, over what loads add to the speeds in a step, below which nothing strikes
 SLAP = 1e-2  # jump of a contact along its body, over its size, and approach there that count as an impact
 
 # Sliding: slip over the speeds at hand: of the bodies' fastest points, and what gravity adds in a step

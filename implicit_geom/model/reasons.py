@@ -32,7 +32,7 @@ WORDS = {
     ExitReason.JUMP: "contact jumps along a face",
     ExitReason.TANGENT: "tangent along the normal",
     ExitReason.INWARD: "normal points inwards",
-    ExitReason.IMPACT: "impact with restitution",
+    ExitReason.IMPACT: "impact",
     ExitReason.TURN: "body turns too far",
     ExitReason.NEWTON: "Newton did not converge",
 }

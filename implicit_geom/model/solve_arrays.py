@@ -144,3 +144,31 @@ def _contact(model: Model, solve: int, c: ContactRecord) -> tuple[Any, ...]:
     compression = (0.0,) * 4 if c.compression is None else c.compression
     numbers = (c.gap, c.start_gap, c.bounce, c.approach, c.p_n, *c.p_f, *c.slip, *compression)
     return (*whole, c.impact, c.lagged, c.slid, *vectors, *numbers)
+
+
+def solve_records(start: State, solves: SolveArrays) -> list[Solve]:
+    """The solves as records, the first of them from `start`."""
+    out, here = [], start
+    for i, row in enumerate(solves.table):
+        time, h = float(row["time"]), float(row["h"])
+        end = solves.end(i)
+        contacts = [_read(c) for c in solves.contacts[solves.contacts["solve"] == i]]
+        bodies = None if np.all(solves.bodies[i]) else solves.bodies[i]
+        how = (str(row["form"]), contacts, int(row["iterations"]), str(row["status"]), float(row["residual"]))
+        out.append(Solve(here.at_time(time), end, h, solves.half[i], *how, bodies=bodies))
+        here = end
+    return out
+
+
+def _read(c: np.void) -> ContactRecord:
+    point, n, t, o = (c[name].copy() for name in ("point", "normal", "tangent", "binormal"))
+    p_f, slip = (np.array([c[f"{letter}_{axis}"] for axis in "tor"]) for letter in "pv")
+    gap, p_n = float(c["gap"]), float(c["p_n"])
+    record = ContactRecord(int(c["pair"]), point, n, t, o, gap, p_n, p_f, slip, int(c["stage"]))
+    record.feature, record.impact = int(c["feature"]), bool(c["impact"])
+    record.lagged, record.slid = bool(c["lagged"]), bool(c["slid"])
+    record.bounce, record.approach = float(c["bounce"]), float(c["approach"])
+    record.end_point = c["end_point"].copy()
+    if np.any(c["gap_normal"]):
+        record.gap_point, record.gap_normal = c["gap_point"].copy(), c["gap_normal"].copy()
+    return record

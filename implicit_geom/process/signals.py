@@ -1,7 +1,7 @@
 """Signals that end a command: SIGTERM and SIGHUP interrupt as Ctrl-C does, and nothing is left half done.
 
 Within `listening` the three raise `Interrupted` in the main thread; within `HELD` (a step is recorded, a run
-is saved) they wait for its end.
+is saved) they wait for its end. Python's handlers, also that of Ctrl-C, wait within `deferred`.
 """
 
 from __future__ import annotations
@@ -76,3 +76,26 @@ def listening() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+@contextmanager
+def deferred() -> Iterator[list[int]]:
+    """Signals wait for the end; the list has those that came.
+
+    For native code that calls back: an exception must not pass through it, and one that a handler raises
+    as the callback begins would be lost.
+    """
+    came: list[int] = []
+    if threading.current_thread() is not threading.main_thread():
+        yield came
+        return
+    before = {n: handler for n in ENDING if callable(handler := signal.getsignal(n))}
+    try:
+        for number in before:
+            signal.signal(number, lambda number, _: came.append(number))
+        yield came
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        for number in dict.fromkeys(came):
+            signal.raise_signal(number)

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from implicit_geom import rotation
+from implicit_geom.engine.native_runner import NativeRunner
 from implicit_geom.interface.arguments import checked_call
 from implicit_geom.interface.errors import CallError, SceneError, SimulationError
 from implicit_geom.interface.progress import Progress, reporting
@@ -24,8 +25,9 @@ from implicit_geom.model.model import Model, State
 from implicit_geom.model.solve_arrays import PARTS
 from implicit_geom.process.lazy import cached_property
 from implicit_geom.run.body_motion import BodyMotion
-from implicit_geom.run.initial_state import check_overlap, check_scales
+from implicit_geom.run.initial_state import check_overlap, check_room, check_scales
 from implicit_geom.run.make_stepper import make_stepper
+from implicit_geom.run.native_lanes import march_all
 from implicit_geom.scene.notices import friction_missing
 from implicit_geom.scene.options import SimulationOptions
 from implicit_geom.scene.scene import Scene
@@ -33,7 +35,6 @@ from implicit_geom.scene.switches import Stepper
 from implicit_geom.scene.values import variants
 
 PAUSE = 0.1  # s between two reports of progress: counting thousands of scenes takes time
-MOST_NUMBERS = 2e9  # of all states of a batch, in 16 GB
 NAMED = 3  # failures that `summary` names
 FREE = 1e-9  # relative: a change of velocity this close to that of free flight is free flight's
 
@@ -162,8 +163,8 @@ def simulate_batch(
     tolerance: float = 1e-10,
     energy_guard: float = 1e-3,
     impact_law: str = "newton",
-    max_impacts: int = 100,
-    impacts: str = "stages",
+    max_impacts: int = 12,
+    impacts: str | None = None,
     threads: int | None = None,
     progress: Progress = None,
 ) -> Batch:
@@ -211,16 +212,6 @@ def _touched(lanes: list[Lane], h: float) -> bool:
             if np.any(gained > FREE * (np.linalg.norm(v[1:], axis=1) + np.linalg.norm(free))):
                 return True
     return False
-
-
-def check_room(scenes: int, bodies: int, options: SimulationOptions) -> None:
-    """Refuse a batch whose states no memory holds, before any of it is computed."""
-    numbers = scenes * bodies * 13 * options.duration / options.step
-    if numbers > MOST_NUMBERS:
-        raise SceneError(
-            f"values: the states of {scenes} scenes take {8 * numbers / 1e9:.3g} GB, at most "
-            f"{8 * MOST_NUMBERS / 1e9:g} GB are kept; take fewer rows at a time, a longer step, or use sweep"
-        )
 
 
 @dataclass
@@ -296,6 +287,14 @@ class Lane:
             return
         self.keep(attempt.solves[-1].end)
 
+    @cached_property
+    def native(self) -> NativeRunner | None:
+        """The engine that takes the steps of a scene of several bodies, as `simulate` does."""
+        found = getattr(self.solver, "native", None)
+        if found is None or self.model.moving.size == 1:
+            return None
+        return NativeRunner(found, self.solver, float(self.lengths[0]))
+
     def keep(self, state: State) -> None:
         self.taken += 1
         self.state = state
@@ -332,7 +331,10 @@ def run_to_end(
                 due = time.perf_counter() + pause
 
         started = time.perf_counter()
-        if available():
+        if available() and lanes and lanes[0].native is not None:
+            march_all(lanes, threads, PAUSE, told)
+            wall_time = time.perf_counter() - started
+        elif available():
             from implicit_geom.compiled.lanes import run_lanes
 
             wall_time = run_lanes(lanes, options, threads, told)

@@ -12,8 +12,10 @@ from implicit_geom.interface.errors import SceneError
 from implicit_geom.model.model import Model, Pair, State
 from implicit_geom.run.make_stepper import AnyStepper
 from implicit_geom.scene.limits import FAR, check_place
+from implicit_geom.scene.options import SimulationOptions
 
 OVERLAP = 1e-8  # overlap at the start, relative to the smaller body, that is refused
+MOST_NUMBERS = 2e9  # of all states of a batch, in 16 GB
 
 
 def check_overlap(solver: AnyStepper, state: State) -> None:
@@ -56,3 +58,13 @@ def check_scales(model: Model, state: State, step: float) -> None:
                 f"step = {step:g} s: bodies.{body.name} would move by {speed * step:.3g} m and turn by "
                 f"{turned:.3g} rad in it, more than {FAR:g} times its size: take a shorter step"
             )
+
+
+def check_room(scenes: int, bodies: int, options: SimulationOptions) -> None:
+    """Refuse a batch whose states no memory holds, before any of it is computed."""
+    numbers = scenes * bodies * 13 * options.duration / options.step
+    if numbers > MOST_NUMBERS:
+        raise SceneError(
+            f"values: the states of {scenes} scenes take {8 * numbers / 1e9:.3g} GB, at most "
+            f"{8 * MOST_NUMBERS / 1e9:g} GB are kept; take fewer rows at a time, a longer step, or use sweep"
+        )

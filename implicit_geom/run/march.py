@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from implicit_geom.compiled.eligibility import why_not_compiled
+from implicit_geom.engine.native_runner import NativeRunner
 from implicit_geom.interface.errors import SceneError
 from implicit_geom.interface.progress import Progress, reporting
 from implicit_geom.interface.words import shown
@@ -219,7 +220,13 @@ def _earlier(resume: RecordedRun, scene: Scene, options: SimulationOptions) -> S
 
 
 def _runner(model: Model, solver: AnyStepper, options: SimulationOptions) -> tuple[Any, str]:
-    """The compiled march, where it can be had and suits the scene; otherwise why there is none."""
+    """The march in machine code, where it can be had and suits the scene; otherwise why there is none.
+
+    Scenes of several bodies go to the native engine; one body by itself has code of its own between events.
+    """
+    native = getattr(solver, "native", None)
+    if native is not None and model.moving.size > 1:
+        return NativeRunner(native, solver, options.step), ""
     reason = why_not_compiled(model, options)
     if not reason and not available():
         reason = "not compiled: switched off, or llvmlite is missing"

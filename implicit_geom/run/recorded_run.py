@@ -235,10 +235,10 @@ class RecordedRun:
 
     def contact_blocks(self) -> Iterator[np.ndarray]:
         """`contacts` in pieces."""
-        times, pyramid = self.taken["time"], self.options.switches.friction == "pyramid"
+        times, switches = self.taken["time"], self.options.switches
         some = len(self.log) > 0
         for solves in self.log.blocks() if some else [self.log.part(0, 0)]:
-            yield contact_table(self.scene, solves, times, self.options.undecided, pyramid)
+            yield contact_table(self.scene, solves, times, self.options.undecided, switches)
 
     @cached_property
     def impacts(self) -> np.ndarray:

@@ -28,8 +28,8 @@ def simulate(
     friction_tolerance: float = 1e-10,
     record: int = 1,
     impact_law: str = "newton",
-    max_impacts: int = 100,
-    impacts: str = "stages",
+    max_impacts: int = 12,
+    impacts: str | None = None,
     progress: Progress = None,
     resume: Trajectory | None = None,
 ) -> Trajectory:

@@ -84,6 +84,15 @@ class Trajectory(RecordedRun):
         """
         return load(file_name(path), Trajectory)
 
+    def _options_for(self, changes: dict[str, Any]) -> dict[str, Any]:
+        """The options of this run; another kind of integrator has its own default of `impacts`."""
+        options = self.options.as_dict()
+        after = SimulationOptions(1.0, 1.0, changes.get("stepper", self.options.stepper))
+        rattle = [o.switches.integrator.startswith("rattle") for o in (self.options, after)]
+        if rattle[0] != rattle[1]:
+            options["impacts"] = None
+        return options
+
     @checked_call(CallError, "resume")
     def resume(self, *, duration: float, scene: Scene | None = None, **changes: Any) -> Trajectory:
         """This run continued, the part so far included: bit for bit what one call would have given.
@@ -101,5 +110,5 @@ class Trajectory(RecordedRun):
                 wrong = f"{key} = {shown(value)}: there is no such argument{hint(key, known)}"
                 raise CallError(f"resume: {wrong}")
         progress = changes.pop("progress", None)
-        options = SimulationOptions(**{**self.options.as_dict(), **changes, "duration": duration})
+        options = SimulationOptions(**{**self._options_for(changes), **changes, "duration": duration})
         return march(Trajectory, scene, options, progress, self)

@@ -52,8 +52,8 @@ class SimulationOptions:
     friction_tolerance: float = 1e-10
     record: int = 1
     impact_law: str = "newton"
-    max_impacts: int = 100
-    impacts: str = "stages"
+    max_impacts: int = 12
+    impacts: str | None = None
 
     def __post_init__(self) -> None:
         for name in ("duration", "step", "tolerance", "energy_guard", "friction_tolerance"):
@@ -79,15 +79,17 @@ class SimulationOptions:
         choice("friction_residual", self.friction_residual, FRICTION_RESIDUALS)
         choice("on_failure", self.on_failure, ON_FAILURE)
         choice("impact_law", self.impact_law, IMPACT_LAWS)
+        events = self.switches.integrator.startswith("rattle")
+        if self.impacts is None or self.impact_law != "newton":
+            default = "events" if events or self.impact_law != "newton" else "stages"
+            object.__setattr__(self, "impacts", default)
         choice("impacts", self.impacts, IMPACTS)
-        if self.impact_law != "newton":
-            object.__setattr__(self, "impacts", "events")
-        if self.impacts == "events" and not self.switches.integrator.startswith("rattle"):
+        if self.impacts == "events" and not events:
             asked = (
                 f"impact_law = {self.impact_law!r}" if self.impact_law != "newton" else "impacts = 'events'"
             )
             raise SceneError(f"{asked}: take implicit-rattle or implicit-rattle-4; no other stepper has it")
-        for name, means in (("record", "10 keeps every tenth step"), ("max_impacts", "100 is the default")):
+        for name, means in (("record", "10 keeps every tenth step"), ("max_impacts", "12 is the default")):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
                 raise SceneError(f"{name} = {shown(value)} must be a whole number above zero: {means}")

@@ -20,7 +20,7 @@ FOLDERS = {
     "shapes": "implicit_geom.shapes",
     "experiments": "implicit_geom.experiments",
 }
-DATA = (".json", ".cpp", ".toml", ".typed")
+DATA = (".json", ".cpp", ".hpp", ".toml", ".typed")
 Python = Callable[..., subprocess.CompletedProcess[str]]
 
 

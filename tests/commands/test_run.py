@@ -6,25 +6,20 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+from failing_steps import before_steps, fail_steps
 
 from implicit_geom import Trajectory
-from implicit_geom.model.records import Attempt
+from implicit_geom.model.model import State
 from implicit_geom.scene.options import IMPLICIT
-from implicit_geom.steppers.rattle import RattleStepper
 
 
 @pytest.fixture
 def failing(monkeypatch: pytest.MonkeyPatch) -> None:
     """The default stepper fails at t = 0.1."""
-    solve = RattleStepper.step
-
-    def step(self: RattleStepper, state, h: float) -> Attempt:
-        return Attempt([], "no luck", [[1.0]]) if abs(state.time - 0.1) < 1e-9 else solve(self, state, h)
-
-    monkeypatch.setenv("IMPLICIT_GEOM_COMPILED", "0")
-    monkeypatch.setattr(RattleStepper, "step", step)
+    fail_steps(monkeypatch, 0.1, history=[[1.0]])
 
 
 def test_run_saves_and_prints(call, scene, folder: Path) -> None:
@@ -77,15 +72,12 @@ def test_failed_step_keeps_the_work(call, scene, failing, folder: Path, monkeypa
 
 def test_interrupt_keeps_the_work(call, scene, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An interrupt: status 130, one line, the run so far saved."""
-    solve = RattleStepper.step
 
-    def step(self: RattleStepper, state, h: float) -> Attempt:
+    def interrupt(_: Any, state: State) -> None:
         if state.time > 0.095:
             raise KeyboardInterrupt
-        return solve(self, state, h)
 
-    monkeypatch.setenv("IMPLICIT_GEOM_COMPILED", "0")
-    monkeypatch.setattr(RattleStepper, "step", step)
+    before_steps(monkeypatch, interrupt)
     outcome = call("run", "egg.toml", "-o", "out.h5")
     assert outcome.status == 130
     assert "interrupted at t = 0.1 s" in outcome.err
@@ -94,8 +86,7 @@ def test_interrupt_keeps_the_work(call, scene, folder: Path, monkeypatch: pytest
 
 def test_unexpected_errors_are_one_line(call, scene, monkeypatch: pytest.MonkeyPatch) -> None:
     """Even a bug gives one line and status 1; --debug shows the traceback."""
-    monkeypatch.setenv("IMPLICIT_GEOM_COMPILED", "0")
-    monkeypatch.setattr(RattleStepper, "step", lambda *_: 1 / 0)
+    before_steps(monkeypatch, lambda *_: 1 / 0)
     outcome = call("run", "egg.toml")
     assert outcome.status == 1
     assert outcome.err == "implicit-geom: ZeroDivisionError: division by zero\n"

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from by_stages import simulate
 from compiled_scenes import Build, on_ground
 
-from implicit_geom import Scene, shapes, simulate
+from implicit_geom import Scene, shapes
 from implicit_geom.compiled import runner
 from implicit_geom.experiments.benchmarks.agreement import BOUND, compared
 from implicit_geom.experiments.benchmarks.timing import uncompiled
@@ -74,7 +75,9 @@ def test_lanes_compose_each_its_own_steps() -> None:
     spins = np.zeros((8, 3))
     spins[:, 2] = np.linspace(-2, 2, 8)
     options = {"duration": 1.5, "step": 0.08, "progress": False}
-    batch = simulate_batch(rolling(), {"bodies.body.angular_velocity": spins}, threads=1, **options)
+    batch = simulate_batch(
+        rolling(), {"bodies.body.angular_velocity": spins}, threads=1, impacts="stages", **options
+    )
     guards = []
     for i, spin in enumerate(spins):
         scene = rolling()

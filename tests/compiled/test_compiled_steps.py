@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from by_stages import simulate
 from compiled_scenes import (
     EULER,
     RATTLE_4,
@@ -25,7 +26,7 @@ from compiled_scenes import (
 )
 from same_runs import assert_identical
 
-from implicit_geom import Scene, Trajectory, shapes, simulate
+from implicit_geom import Scene, Trajectory, shapes
 from implicit_geom.compiled import runner
 from implicit_geom.experiments import euler_disc
 from implicit_geom.experiments.benchmarks.agreement import BOUND, compared

@@ -9,9 +9,10 @@ from typing import Any
 import casadi as ca
 import numpy as np
 import pytest
+from by_stages import simulate
 from compiled_scenes import EULER, RATTLE, RATTLE_4, Build, egg, on_ground
 
-from implicit_geom import Scene, Trajectory, shapes, simulate
+from implicit_geom import Scene, Trajectory, shapes
 from implicit_geom.compiled import runner, structs
 from implicit_geom.compiled.engine import Engine
 from implicit_geom.compiled.functions.pair import PairFunctions
@@ -160,7 +161,7 @@ def test_a_step_that_needs_more_is_refused(name: str, monkeypatch: pytest.Monkey
 def prepared(build: Build, stepper: str, steps: int) -> tuple[runner.Runner, Any]:
     """A runner with its solver, and the state after some steps."""
     h = 0.01
-    options = SimulationOptions(1.0, h, stepper)
+    options = SimulationOptions(1.0, h, stepper, impacts="stages")
     model = Model(build())
     solver = make_stepper(model, options)
     state = model.initial_state()

@@ -76,7 +76,9 @@ def test_experiments() -> None:
 
 def test_walks() -> None:
     """Functions and classes that the walks through a step name are words of the code."""
-    files = [path for folder in ("implicit_geom", "shapes") for path in (ROOT / folder).rglob("*.py")]
+    kinds = ("*.py", "*.hpp")
+    folders = ("implicit_geom", "shapes")
+    files = [path for folder in folders for kind in kinds for path in (ROOT / folder).rglob(kind)]
     words = set(re.findall(r"\w+", " ".join(path.read_text() for path in files)))
     text = (DOCS / "architecture.md").read_text()
     walks = text[text.index("## Walk 1") : text.index("## Same mathematics")]

@@ -69,16 +69,14 @@ def test_poisson_returns_a_share_of_the_normal_impulse() -> None:
     assert poisson(W, u, mu, e).p[0] == pytest.approx((1 + e) * p_c[0])
 
 
-def test_newton_with_friction_would_gain_energy() -> None:
-    """Kane and Levinson's case, a rod that strikes while its end moves along: restitution is reduced."""
+def test_newton_with_friction_gains_energy() -> None:
+    """Kane and Levinson's case, a rod that strikes while its end moves along: by the law itself."""
     angle, mu, e = np.radians(40), 0.6, 1.0  # from the horizontal
     arm = np.array([-np.cos(angle), np.sin(angle)]) / 2  # of the lower end of a rod of 1 m and 1 kg: n, t
     W, u = np.eye(2) + 12 * np.outer(arm, arm), np.array([-1.0, 0.3])
     (p,) = coulomb(W, u, mu, e)
     assert gain(W, u, p) > 0.05
-    found = newton(W, u, mu, e)
-    assert found.factor == pytest.approx(0.845677, abs=1e-6)
-    assert gain(W, u, found.p) == pytest.approx(0, abs=1e-11)
+    np.testing.assert_array_equal(newton(W, u, mu, e).p, p)
 
 
 def test_the_energetic_law_may_gain_where_the_slip_reverses() -> None:

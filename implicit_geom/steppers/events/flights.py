@@ -11,6 +11,7 @@ from collections.abc import Hashable
 import numpy as np
 
 from implicit_geom.contact.rattle_ncp import EndPointNCP, PositionNCP
+from implicit_geom.engine.native_scene import NativeScene, why_not_native
 from implicit_geom.equations.thresholds import COMPOSITION, MAX_TURN
 from implicit_geom.model.model import Model, State
 from implicit_geom.model.momentum_rows import kicked, stage_velocities
@@ -50,6 +51,9 @@ class Flights:
         self.velocity_stage = VelocityStage(self.search)
         self.guard = EnergyGuard(model, guard, tolerance)
         self.euler = EulerStepper(model, search=self.search)
+        self.native: NativeScene | None = None
+        if impact_law == "newton" and not why_not_native(model):
+            self.native = NativeScene(model, guard, max_impacts, tolerance, fourth)
 
     @property
     def memory(self) -> StepperMemory:

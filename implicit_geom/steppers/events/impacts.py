@@ -88,6 +88,26 @@ class ImpactSearch:
                 high = found if isinstance(found, Trial) else Trial(tau, [], True)
         return "no instant of impact was found", []
 
+    def strikes(self, state: State, step: float, candidates: list[int]) -> bool:
+        """Whether a point that is closed at a state approaches."""
+        pulled = self.pulled(state, step)
+        return any(np.any(touching_points(self.model, state, c, pulled).striking) for c in candidates)
+
+    def closes(self, state: State, step: float, end: State, candidates: list[int]) -> bool:
+        """Whether another point than those that rest at the start is closed, or beyond, at the end."""
+        pulled = self.pulled(state, step)
+        self.acceleration = pulled / step
+        start = [touching_points(self.model, state, c, pulled) for c in candidates]
+        old: Old = {p.number: p.material[p.resting] for p in start if np.any(p.resting)}
+        there = [touching_points(self.model, end, c, pulled) for c in candidates]
+        for p in there:
+            mine = np.zeros(p.patch.gap.size, bool)
+            if p.number in old:
+                mine = p.near(old[p.number], moved_along(p, state, step)) | (p.patch.gap.size == 1)
+            if np.any(p.closed & ~mine):
+                return True
+        return self._watched(there, old, state, step)[1]
+
     def short(self, state: State, h: float, step: float, pairs: list[int]) -> list[Solve] | Failure:
         """A flight of a length below SHORT steps, with the pairs that may touch."""
         pulled = self.pulled(state, step)

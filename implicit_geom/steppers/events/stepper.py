@@ -14,8 +14,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from implicit_geom.engine.native_scene import REASONS
 from implicit_geom.model.model import State
 from implicit_geom.model.records import Attempt, Failure, Solve
+from implicit_geom.model.solve_arrays import solve_records
 from implicit_geom.steppers.events.flights import Flights
 from implicit_geom.steppers.events.impacts import SHORT
 from implicit_geom.steppers.events.islands import (
@@ -51,6 +53,49 @@ class EventStepper(Flights):
     """Steps a model; impacts are events."""
 
     def step(self, state: State, h: float) -> Attempt:
+        """Advance by h: in native code, or as written here."""
+        if self.native is not None:
+            taken = self._in_one(state, h) if self.model.moving.size == 1 else None
+            if taken is not None:
+                return taken
+            out = self.native.march(state, h, np.array([state.time + h]))
+            if not out.reason:
+                self.memory.warm.clear()
+                self.memory.begun = True
+                solves = solve_records(state, out.solves)
+                euler, divided = bool(out.euler[0]), bool(out.divided[0])
+                guard = "euler" if euler else "substeps" if divided else "none"
+                why = REASONS[out.why[0]]
+                form = str(out.forms()[0])
+                return Attempt(solves, form=form, guard=guard, why=why, divided=divided)
+            if out.reason.startswith("friction.direction"):
+                return Attempt([], out.reason)
+        return self.reference_step(state, h)
+
+    def _in_one(self, state: State, h: float) -> Attempt | None:
+        """A step without events, of one body, by Newton's method; None where there is none."""
+        candidates = self.search.candidates(state, h, self.model.loads(state.time))
+        if self.impacts.strikes(state, h, candidates):
+            return None
+        saved = self.memory.snapshot()
+        tolerance, rounding = self.guard.tolerance, self.guard.scale.rounding(state, h)
+        solves = self.composed(state, h, tolerance) if self.fourth else None
+        form = "rattle" if solves is None else "rattle-4"
+        if solves is None:
+            self.memory.restore(saved)
+            outcome = self._guarded(state, h, tolerance, rounding, 0)
+            solves = [outcome] if isinstance(outcome, Solve) else []
+        if solves and not self.impacts.closes(state, h, solves[-1].end, candidates):
+            for s in solves:
+                s.ledger = None
+                for contact in s.contacts:
+                    contact.impact = False  # (a point that runs along a face is no blow)
+            if form == "rattle-4" or self.guard.excess(solves[0], tolerance, rounding, whole=True) <= 0:
+                return Attempt(solves, form=form)
+        self.memory.restore(saved)
+        return None
+
+    def reference_step(self, state: State, h: float) -> Attempt:
         """Advance by h, island by island."""
         loads = self.model.loads(state.time)
         candidates = self.memory.broad.candidates(state, abs(h), loads)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from implicit_geom.contact.rattle_ncp import point_velocity
-from implicit_geom.equations.thresholds import IMPACT_SPEED, TOUCH
+from implicit_geom.equations.thresholds import IMPACT_SPEED, SLOWEST_BLOW, SOLVED, TOUCH
 from implicit_geom.geometry.patch_points import Patch, patch_points
 from implicit_geom.model.model import Model, Pair, State
 
@@ -19,6 +19,7 @@ class TouchingPoints:
     patch      points, normal and gaps
     velocity   (k,) normal velocity at each, m/s
     speed      of the two bodies against each other, m/s
+    blow       approach from which on a closed point strikes, m/s
     size       of the smaller one, m
     material   (k, dim) the points in the second body's axes, from its centre of mass, m
     """
@@ -28,6 +29,7 @@ class TouchingPoints:
     patch: Patch
     velocity: np.ndarray
     speed: float
+    blow: float
     size: float
     material: np.ndarray
 
@@ -39,12 +41,12 @@ class TouchingPoints:
     @property
     def resting(self) -> np.ndarray:
         """(k,) touches and does not part."""
-        return self.closed & (self.velocity <= IMPACT_SPEED * self.speed)
+        return self.closed & (self.velocity <= self.blow)
 
     @property
     def striking(self) -> np.ndarray:
         """(k,) touches and approaches."""
-        return self.closed & (self.velocity < -IMPACT_SPEED * self.speed)
+        return self.closed & (self.velocity < -self.blow)
 
     def chosen(self, which: np.ndarray) -> tuple[Pair, Patch]:
         """Some of the points."""
@@ -68,6 +70,9 @@ def touching_points(model: Model, state: State, number: int, pulled: np.ndarray)
     size = min(model.pieces.size[piece] for piece in pair.pieces)
     turning = np.linalg.norm(state.w[one]) + np.linalg.norm(state.w[two])
     speed = float(np.max(np.linalg.norm(relative, axis=1), initial=0.0) + size * turning)
-    speed += float(pulled[one] + pulled[two])
+    added = float(pulled[one] + pulled[two])
+    speed += added
+    own = float(np.linalg.norm(state.v[one]) + np.linalg.norm(state.v[two]))
+    blow = max(IMPACT_SPEED * speed, SLOWEST_BLOW * added, SOLVED * own)
     material = (patch.point_b - state.x[two]) @ state.R[two]
-    return TouchingPoints(number, pair, patch, relative @ patch.normal, speed, size, material)
+    return TouchingPoints(number, pair, patch, relative @ patch.normal, speed, blow, size, material)

@@ -1,0 +1,1 @@
+"""The step in native code: geometry, contact problems, flights and impacts, island by island."""

@@ -1,0 +1,696 @@
+#include "contact_problem.hpp"
+#include "block_lu.hpp"
+#include "linear_algebra.hpp"
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <memory>
+
+namespace contact {
+
+namespace {
+
+constexpr int START_SWEEPS = 30;   // before the first Newton step
+constexpr int INNER = 12;          // Newton steps of a subproblem
+constexpr std::size_t FEW = 24;      // contacts for which Newton steps are tried before sweeps
+constexpr double FIRST_WEIGHT = 100; // of their first subproblem
+constexpr int QUICK = 30;            // their factorisations
+constexpr int BUDGET = 300;        // factorisations
+constexpr double HELD = 1e6;         // weight of contacts in known modes
+constexpr double MOST_WEIGHT = 1e9;
+constexpr int STALLED = 25;          // subproblems without progress
+constexpr int RESTING = 2;           // the same where the error is small enough
+constexpr double ROUNDING = 1e-14; // of a subproblem's residual, over the weight and the speeds at hand
+
+constexpr int POINT = 1 + FRICTION; // rows of a contact at one point
+
+// x of A x = b, r rows of at most POINT; false where A is singular.
+bool small_solve(const double A[POINT][POINT], const double *b, int r, double *x) {
+    double LU[POINT * POINT];
+    int pivot[POINT];
+    for (int i = 0; i < r; ++i)
+        for (int j = 0; j < r; ++j) LU[i * r + j] = A[i][j];
+    if (!la::factorise(LU, pivot, r)) return false;
+    la::copy(b, x, r);
+    la::substitute(LU, pivot, r, x);
+    return true;
+}
+
+double length_of(const double *p, int from, int rows) {
+    double s = 0;
+    for (int i = from; i < rows; ++i) s += p[i] * p[i];
+    return std::sqrt(s);
+}
+
+// P of Alart and Curnier at z = pb - rho u, and what D = -dP/du is made of.
+struct Projected {
+    double rho;
+    bool any, slides;
+    bool active[ROWS];
+    double along[FRICTION], across; // where it slides: z_f / |z_f|, and rho mu sum P_n / |z_f|
+};
+
+// One contact at one point alone: A p + b = u. False where no impulse obeys the law.
+bool solve_point(const double A[POINT][POINT], const double b[POINT], int rows, double mu, double p[POINT]) {
+    for (int r = 0; r < rows; ++r) p[r] = 0;
+    if (b[0] >= 0) return true;
+    if (rows == 1) {
+        p[0] = -b[0] / A[0][0];
+        return true;
+    }
+    double minus[POINT] = {0, 0, 0, 0};
+    for (int r = 0; r < rows; ++r) minus[r] = -b[r];
+    if (small_solve(A, minus, rows, p) && p[0] >= 0 && length_of(p, 1, rows) <= mu * p[0]) return true;
+    // sliding: u_f = -shift p_f, shift > 0, such that |p_f| = mu p_n
+    double shifted[POINT][POINT], d[POINT], low = 0, high = 0, trace = 0;
+    for (int r = 1; r < rows; ++r) trace += A[r][r];
+    const auto at = [&](double shift) {
+        for (int r = 0; r < rows; ++r)
+            for (int t = 0; t < rows; ++t) shifted[r][t] = A[r][t] + (r == t && r > 0 ? shift : 0.0);
+        return small_solve(shifted, minus, rows, p);
+    };
+    for (high = trace; high < 1e30 * trace; high *= 8) {
+        if (at(high) && p[0] > 0 && length_of(p, 1, rows) <= mu * p[0]) break;
+        low = high;
+    }
+    double shift = high;
+    for (int i = 0; i < 100; ++i) {
+        const double length = length_of(p, 1, rows), excess = length - mu * p[0];
+        if (excess > 0) low = shift;
+        else high = shift;
+        if (std::fabs(excess) <= 4e-16 * length || high - low <= 2e-16 * high) break;
+        for (int r = 0; r < rows; ++r) d[r] = r > 0 ? -p[r] : 0.0;
+        double rate[POINT];
+        if (!small_solve(shifted, d, rows, rate)) return false;
+        double dot = 0;
+        for (int r = 1; r < rows; ++r) dot += p[r] * rate[r];
+        // Newton on mu p_n / |p_f| - 1, nearly linear in the shift
+        const double ratio = length > 0 ? mu * p[0] / length : 2, slope =
+            length > 0 ? mu * (rate[0] / length - p[0] * dot / (length * length * length)) : 0;
+        double next = slope != 0 ? shift + (1 - ratio) / slope : -1;
+        if (!(next > low && next < high)) next = low > 0 ? std::sqrt(low * high) : high / 8;
+        if (next == shift) break;
+        shift = next;
+        if (!at(shift)) return false;
+    }
+    // on the cone to the last bit
+    const double length = length_of(p, 1, rows);
+    if (length > 0)
+        for (int r = 1; r < rows; ++r) p[r] *= mu * p[0] / length;
+    return p[0] >= 0;
+}
+
+// Friction of known size against A p + b: p = -(A + shift)^-1 b, |p| <= most.
+bool solve_friction(const double A[FRICTION][FRICTION], const double *b, int rows, double most, double *p) {
+    double whole[POINT][POINT], minus[POINT];
+    const auto at = [&](double shift) {
+        for (int r = 0; r < rows; ++r) {
+            for (int t = 0; t < rows; ++t) whole[r][t] = A[r][t] + (r == t ? shift : 0.0);
+            minus[r] = -b[r];
+        }
+        return small_solve(whole, minus, rows, p);
+    };
+    if (!(most > 0)) {
+        for (int r = 0; r < rows; ++r) p[r] = 0;
+        return true;
+    }
+    if (at(0) && length_of(p, 0, rows) <= most) return true;
+    double low = 0, high = length_of(b, 0, rows) / most;
+    for (int i = 0; i < 100 && high - low > 1e-15 * high; ++i) {
+        const double middle = low > 0 ? std::sqrt(low * high) : high / 16;
+        if (!at(middle)) return false;
+        if (length_of(p, 0, rows) > most) low = middle;
+        else high = middle;
+        if (low == 0 && high < 1e-30 * most) break;
+    }
+    const double length = length_of(p, 0, rows);
+    for (int r = 0; r < rows; ++r) p[r] *= length > 0 ? most / length : 0.0;
+    return true;
+}
+
+// Proximal semi-smooth Newton with Gauss-Seidel sweeps.
+class Solver {
+  public:
+    Solver(const Problem &problem, double tolerance, double enough, Solution &s)
+        : q(problem), tol(tolerance), enough(enough), s(s) {
+        m = q.dof, size = q.bodies * m;
+        prepare();
+    }
+    void run();
+
+  private:
+    void prepare();
+    void velocities_of_impulses();
+    void contact_velocities(const std::vector<double> &v);
+    double law_error() const;
+    void sweep(int count, double until);
+    bool newton(std::vector<double> &pb, double weight, int budget, bool once);
+    double natural(std::size_t k, const double *p, const double *u) const;
+    bool local(const Contact &c, const double *own, const double *b, double *p) const;
+    double rho_of(std::size_t k, double weight) const;
+    void projected(std::size_t k, double weight, const double *pb, const double *u, double *P, Projected &d) const;
+    void derivative(const Contact &c, const Projected &d, const double *x, double *out) const;
+    double residual(const std::vector<double> &v, const std::vector<double> &pb, double c, std::vector<double> &P,
+                    std::vector<double> &R);
+    void keep_best();
+
+    const Problem &q;
+    double tol, enough;
+    Solution &s;
+    int m, size;
+    std::vector<double> A;    // (contacts, ROWS, ROWS) own blocks of the Delassus matrix
+    std::vector<double> K;    // (contacts, 2, ROWS, DOF): rows of (M^-1 J^T)^T
+    std::vector<double> best_p, scratch;
+    double best = std::numeric_limits<double>::infinity();
+    std::unique_ptr<BlockLU> lu;
+    int steps = 0; // Newton steps of the last subproblem
+    double change = 0;
+};
+
+void Solver::prepare() {
+    const std::size_t n = q.contacts.size();
+    A.assign(n * ROWS * ROWS, 0.0), K.assign(n * 2 * ROWS * DOF, 0.0);
+    for (std::size_t k = 0; k < n; ++k) {
+        const Contact &c = q.contacts[k];
+        for (int side = 0; side < 2; ++side) {
+            if (c.body[side] < 0) continue;
+            const double *Mi = &q.M_inverse[std::size_t(c.body[side]) * m * m];
+            for (int r = 0; r < c.rows; ++r) {
+                double *row = &K[((k * 2 + side) * ROWS + r) * DOF];
+                for (int j = 0; j < m; ++j) {
+                    double sum = 0;
+                    for (int i = 0; i < m; ++i) sum += Mi[j * m + i] * c.J[side][r][i];
+                    row[j] = sum;
+                }
+            }
+            for (int r = 0; r < c.rows; ++r)
+                for (int t = 0; t < c.rows; ++t) {
+                    double sum = 0;
+                    for (int j = 0; j < m; ++j) sum += c.J[side][r][j] * K[((k * 2 + side) * ROWS + t) * DOF + j];
+                    A[(k * ROWS + r) * ROWS + t] += sum;
+                }
+        }
+    }
+    if (s.p.size() != n * ROWS) s.p.assign(n * ROWS, 0.0), s.weight = 0;
+    s.u.assign(n * ROWS, 0.0), s.v.assign(size, 0.0);
+}
+
+void Solver::velocities_of_impulses() {
+    s.v = q.v_free;
+    for (std::size_t k = 0; k < q.contacts.size(); ++k) {
+        const Contact &c = q.contacts[k];
+        for (int side = 0; side < 2; ++side) {
+            if (c.body[side] < 0) continue;
+            double *v = &s.v[std::size_t(c.body[side]) * m];
+            for (int r = 0; r < c.rows; ++r) {
+                const double p = s.p[k * ROWS + r];
+                if (p == 0) continue;
+                const double *row = &K[((k * 2 + side) * ROWS + r) * DOF];
+                for (int j = 0; j < m; ++j) v[j] += row[j] * p;
+            }
+        }
+    }
+}
+
+void Solver::contact_velocities(const std::vector<double> &v) {
+    for (std::size_t k = 0; k < q.contacts.size(); ++k) {
+        const Contact &c = q.contacts[k];
+        for (int r = 0; r < c.rows; ++r) {
+            double sum = c.w[r];
+            for (int side = 0; side < 2; ++side) {
+                if (c.body[side] < 0) continue;
+                const double *own = &v[std::size_t(c.body[side]) * m];
+                for (int j = 0; j < m; ++j) sum += c.J[side][r][j] * own[j];
+            }
+            s.u[k * ROWS + r] = sum;
+        }
+    }
+}
+
+// The natural map of the law at one contact, m/s.
+double Solver::natural(std::size_t k, const double *p, const double *u) const {
+    const Contact &c = q.contacts[k];
+    double trace = 0;
+    for (int r = 0; r < c.rows; ++r) trace += A[(k * ROWS + r) * ROWS + r];
+    if (!(trace > 0)) return std::max(0.0, -u[0]);
+    const double rho = 1.0 / trace;
+    double z[ROWS], worst = 0, sum = 0;
+    for (int r = 0; r < c.rows; ++r) z[r] = p[r] - rho * u[r];
+    for (int r = 0; r < c.normals; ++r) {
+        const double P = std::max(0.0, z[r]);
+        sum += P, worst = std::max(worst, std::fabs(P - p[r]));
+    }
+    const double most = c.mu * sum, length = length_of(z, c.normals, c.rows);
+    for (int r = c.normals; r < c.rows; ++r)
+        worst = std::max(worst, std::fabs((length <= most ? z[r] : most * z[r] / length) - p[r]));
+    return worst / rho;
+}
+
+double Solver::law_error() const {
+    double worst = 0;
+    for (std::size_t k = 0; k < q.contacts.size(); ++k) {
+        const double e = natural(k, &s.p[k * ROWS], &s.u[k * ROWS]);
+        if (!(e <= worst)) worst = e;
+    }
+    return worst;
+}
+
+void Solver::keep_best() {
+    velocities_of_impulses();
+    contact_velocities(s.v);
+    const double e = law_error();
+    if (e < best) best = e, best_p = s.p;
+}
+
+// One contact with the others' impulses given: A p + b its velocities; from p.
+bool Solver::local(const Contact &c, const double *own, const double *b, double *p) const {
+    if (c.normals == 1) {
+        double point[POINT][POINT];
+        for (int r = 0; r < c.rows; ++r)
+            for (int t = 0; t < c.rows; ++t) point[r][t] = own[r * ROWS + t];
+        return solve_point(point, b, c.rows, c.mu, p);
+    }
+    for (int round = 0; round < 3; ++round) {
+        double sum = 0;
+        for (int r = 0; r < c.normals; ++r) {
+            double u = b[r];
+            for (int t = 0; t < c.rows; ++t) u += own[r * ROWS + t] * p[t];
+            p[r] = std::max(0.0, p[r] - u / own[r * ROWS + r]);
+            sum += p[r];
+        }
+        const int count = c.rows - c.normals;
+        if (!count) continue;
+        double block[FRICTION][FRICTION], rest[FRICTION], found[POINT];
+        for (int r = 0; r < count; ++r) {
+            rest[r] = b[c.normals + r];
+            for (int t = 0; t < c.normals; ++t) rest[r] += own[(c.normals + r) * ROWS + t] * p[t];
+            for (int t = 0; t < count; ++t) block[r][t] = own[(c.normals + r) * ROWS + c.normals + t];
+        }
+        if (!solve_friction(block, rest, count, c.mu * sum, found)) return false;
+        for (int r = 0; r < count; ++r) p[c.normals + r] = found[r];
+    }
+    return true;
+}
+
+void Solver::sweep(int count, double until) {
+    velocities_of_impulses();
+    for (int i = 0; i < count; ++i) {
+        double largest = 0;
+        for (std::size_t k = 0; k < q.contacts.size(); ++k) {
+            const Contact &c = q.contacts[k];
+            double b[ROWS] = {0}, p[ROWS];
+            const double *own = &A[k * ROWS * ROWS], *last = &s.p[k * ROWS];
+            for (int r = 0; r < c.rows; ++r) {
+                double sum = c.w[r];
+                for (int side = 0; side < 2; ++side) {
+                    if (c.body[side] < 0) continue;
+                    const double *v = &s.v[std::size_t(c.body[side]) * m];
+                    for (int j = 0; j < m; ++j) sum += c.J[side][r][j] * v[j];
+                }
+                for (int t = 0; t < c.rows; ++t) sum -= own[r * ROWS + t] * last[t];
+                b[r] = sum, p[r] = last[r];
+            }
+            if (!local(c, own, b, p)) continue;
+            for (int r = 0; r < c.rows; ++r) {
+                const double d = p[r] - s.p[k * ROWS + r];
+                if (d == 0) continue;
+                largest = std::max(largest, std::fabs(d) * own[r * ROWS + r]);
+                s.p[k * ROWS + r] = p[r];
+                for (int side = 0; side < 2; ++side) {
+                    if (c.body[side] < 0) continue;
+                    double *v = &s.v[std::size_t(c.body[side]) * m];
+                    const double *row = &K[((k * 2 + side) * ROWS + r) * DOF];
+                    for (int j = 0; j < m; ++j) v[j] += row[j] * d;
+                }
+            }
+        }
+        ++s.sweeps;
+        if (largest <= until) break;
+    }
+}
+
+double Solver::rho_of(std::size_t k, double weight) const {
+    double sum = 0;
+    for (int r = 0; r < q.contacts[k].normals; ++r) sum += A[(k * ROWS + r) * ROWS + r];
+    return weight * q.contacts[k].normals / sum;
+}
+
+void Solver::projected(std::size_t k, double weight, const double *pb, const double *u, double *P, Projected &d) const {
+    const Contact &c = q.contacts[k];
+    const double rho = d.rho = rho_of(k, weight);
+    double sum = 0;
+    d.any = d.slides = false;
+    for (int r = 0; r < c.normals; ++r) {
+        const double z = pb[r] - rho * u[r];
+        d.active[r] = z > 0;
+        P[r] = d.active[r] ? z : 0.0;
+        sum += P[r], d.any |= d.active[r];
+    }
+    for (int r = c.normals; r < c.rows; ++r) P[r] = d.any ? pb[r] - rho * u[r] : 0.0;
+    if (!d.any) return;
+    const double most = c.mu * sum, length = length_of(P, c.normals, c.rows);
+    if (length <= most) return;
+    d.slides = true, d.across = rho * most / length;
+    for (int r = c.normals; r < c.rows; ++r) d.along[r - c.normals] = P[r] / length, P[r] *= most / length;
+}
+
+// D x at one contact.
+void Solver::derivative(const Contact &c, const Projected &d, const double *x, double *out) const {
+    double sum = 0;
+    for (int r = 0; r < c.normals; ++r) {
+        out[r] = d.active[r] ? d.rho * x[r] : 0.0;
+        sum += out[r];
+    }
+    double part = 0;
+    if (d.slides)
+        for (int r = c.normals; r < c.rows; ++r) part += d.along[r - c.normals] * x[r];
+    for (int r = c.normals; r < c.rows; ++r)
+        out[r] = d.slides ? c.mu * d.along[r - c.normals] * sum + d.across * (x[r] - part * d.along[r - c.normals]) : d.rho * x[r];
+}
+
+// R = M (v - v_free) - H P and its length, |R| in M^-1.
+double Solver::residual(const std::vector<double> &v, const std::vector<double> &pb, double c, std::vector<double> &P,
+                        std::vector<double> &R) {
+    for (int b = 0; b < q.bodies; ++b) {
+        const double *M = &q.M[std::size_t(b) * m * m];
+        for (int i = 0; i < m; ++i) {
+            double sum = 0;
+            for (int j = 0; j < m; ++j) sum += M[i * m + j] * (v[std::size_t(b) * m + j] - q.v_free[std::size_t(b) * m + j]);
+            R[std::size_t(b) * m + i] = sum;
+        }
+    }
+    contact_velocities(v);
+    change = 0;
+    Projected d;
+    for (std::size_t k = 0; k < q.contacts.size(); ++k) {
+        const Contact &o = q.contacts[k];
+        projected(k, c, &pb[k * ROWS], &s.u[k * ROWS], &P[k * ROWS], d);
+        const double rho = d.rho;
+        for (int r = 0; r < o.rows; ++r) {
+            change = std::max(change, std::fabs(P[k * ROWS + r] - pb[k * ROWS + r]) / rho);
+            for (int side = 0; side < 2; ++side)
+                if (o.body[side] >= 0)
+                    for (int j = 0; j < m; ++j) R[std::size_t(o.body[side]) * m + j] -= o.J[side][r][j] * P[k * ROWS + r];
+        }
+    }
+    double sum = 0;
+    for (int b = 0; b < q.bodies; ++b) {
+        const double *Mi = &q.M_inverse[std::size_t(b) * m * m], *own = &R[std::size_t(b) * m];
+        for (int i = 0; i < m; ++i)
+            for (int j = 0; j < m; ++j) sum += own[i] * Mi[i * m + j] * own[j];
+    }
+    return std::sqrt(std::max(sum, 0.0));
+}
+
+// Proximal subproblems, each by Newton steps. `once`: given up where one is not solved.
+bool Solver::newton(std::vector<double> &pb, double weight, int budget, bool once) {
+    const std::size_t n = q.contacts.size();
+    int hold = 2, blocked = 0, sweeps = 50;
+    std::vector<double> v(size), trial(size), R(size), R_trial(size), P(n * ROWS), P_trial(n * ROWS), dv(size);
+    std::vector<std::pair<int, int>> edges;
+    for (const Contact &c : q.contacts)
+        if (c.body[0] >= 0 && c.body[1] >= 0) edges.emplace_back(c.body[0], c.body[1]);
+    if (!lu) lu = std::make_unique<BlockLU>(q.bodies, m, edges);
+    double mass_scale = 0;
+    for (int b = 0; b < q.bodies; ++b) mass_scale = std::max(mass_scale, q.M[std::size_t(b) * m * m]);
+    velocities_of_impulses();
+    v = s.v;
+    double speed = 0;
+    for (int i = 0; i < size; ++i) speed = std::max(speed, std::fabs(q.v_free[i]));
+    int stalled = 0;
+    while (s.factorisations < budget) {
+        const std::vector<double> v_before = v, pb_before = pb;
+        double length = residual(v, pb, weight, P, R);
+        double last_half = length;
+        int since = 0;
+        bool solved = false;
+        for (steps = 0; steps < INNER;) {
+            const double small = std::max(0.1 * tol, std::min(0.1 * change, 1e-3));
+            // |M^-1 R| in m/s, about
+            if (length <= small * std::sqrt(mass_scale) * 1e-1 || length <= 0.05 * tol * std::sqrt(mass_scale)) {
+                solved = true;
+                break;
+            }
+            lu->clear();
+            for (int b = 0; b < q.bodies; ++b) {
+                double *block = lu->block(b, b);
+                const double *M = &q.M[std::size_t(b) * m * m];
+                for (int i = 0; i < m * m; ++i) block[i] += M[i];
+            }
+            for (std::size_t k = 0; k < n; ++k) {
+                const Contact &c = q.contacts[k];
+                double own[ROWS];
+                Projected d;
+                projected(k, weight, &pb[k * ROWS], &s.u[k * ROWS], own, d);
+                if (!d.any) continue;
+                for (int t = 0; t < 2; ++t) {
+                    if (c.body[t] < 0) continue;
+                    double DJ[ROWS][DOF];
+                    for (int j = 0; j < m; ++j) {
+                        double x[ROWS], Dx[ROWS];
+                        for (int r = 0; r < c.rows; ++r) x[r] = c.J[t][r][j];
+                        derivative(c, d, x, Dx);
+                        for (int r = 0; r < c.rows; ++r) DJ[r][j] = Dx[r];
+                    }
+                    for (int side = 0; side < 2; ++side) {
+                        if (c.body[side] < 0) continue;
+                        double *block = lu->block(c.body[side], c.body[t]);
+                        for (int r = 0; r < c.rows; ++r)
+                            for (int i = 0; i < m; ++i) {
+                                const double f = c.J[side][r][i];
+                                if (f != 0)
+                                    for (int j = 0; j < m; ++j) block[i * m + j] += f * DJ[r][j];
+                            }
+                    }
+                }
+            }
+            ++s.factorisations;
+            if (!lu->factorise()) break;
+            for (int i = 0; i < size; ++i) dv[i] = -R[i];
+            lu->solve(dv.data());
+            double share = 1, found = length;
+            bool fell = false;
+            for (int h = 0; h < 7; ++h, share /= 2) {
+                for (int i = 0; i < size; ++i) trial[i] = v[i] + share * dv[i];
+                found = residual(trial, pb, weight, P_trial, R_trial);
+                if (found < length) {
+                    fell = true;
+                    break;
+                }
+            }
+            ++steps;
+            if (!fell) {
+                residual(v, pb, weight, P, R);
+                break;
+            }
+            v.swap(trial), P.swap(P_trial), R.swap(R_trial), length = found;
+            if (length <= last_half / 2) last_half = length, since = 0;
+            else if (++since >= 5) break;
+        }
+        // (rounding: no step is left that helps)
+        solved |= length <= ROUNDING * std::max(weight, 1.0) * speed * std::sqrt(mass_scale);
+        if (solved) {
+            if (weight > 100 && s.factorisations > 0) {
+                // v and p as unknowns of their own: otherwise impulses keep an error of the weight's rounding
+                std::vector<double> p = P;
+                for (int again = 0; again < 2; ++again) {
+                    for (int b = 0; b < q.bodies; ++b) {
+                        const double *M = &q.M[std::size_t(b) * m * m];
+                        for (int i = 0; i < m; ++i) {
+                            double sum = 0;
+                            for (int j = 0; j < m; ++j)
+                                sum += M[i * m + j] * (v[std::size_t(b) * m + j] - q.v_free[std::size_t(b) * m + j]);
+                            dv[std::size_t(b) * m + i] = -sum;
+                        }
+                    }
+                    for (std::size_t k = 0; k < n; ++k)
+                        for (int side = 0; side < 2; ++side)
+                            if (q.contacts[k].body[side] >= 0)
+                                for (int r = 0; r < q.contacts[k].rows; ++r)
+                                    for (int j = 0; j < m; ++j)
+                                        dv[std::size_t(q.contacts[k].body[side]) * m + j] +=
+                                            q.contacts[k].J[side][r][j] * p[k * ROWS + r];
+                    lu->solve(dv.data());
+                    contact_velocities(v);
+                    for (std::size_t k = 0; k < n; ++k) {
+                        const Contact &c = q.contacts[k];
+                        double own[ROWS], du[ROWS], dp[ROWS];
+                        Projected d;
+                        projected(k, weight, &pb[k * ROWS], &s.u[k * ROWS], own, d);
+                        for (int r = 0; r < c.rows; ++r) {
+                            du[r] = 0;
+                            for (int side = 0; side < 2; ++side)
+                                if (c.body[side] >= 0)
+                                    for (int j = 0; j < m; ++j)
+                                        du[r] += c.J[side][r][j] * dv[std::size_t(c.body[side]) * m + j];
+                        }
+                        for (int r = 0; r < c.rows; ++r) dp[r] = 0;
+                        if (d.any) derivative(c, d, du, dp);
+                        for (int r = 0; r < c.rows; ++r) p[k * ROWS + r] -= dp[r];
+                    }
+                    for (int i = 0; i < size; ++i) v[i] += dv[i];
+                }
+                P = p;
+            }
+            s.p = P;
+            pb = P;
+            const double before = best;
+            keep_best();
+            s.weight = weight;
+            if (best <= tol) return true;
+            stalled = best < 0.9 * before ? 0 : stalled + 1;
+            if (stalled > (best <= enough ? RESTING : STALLED)) return best <= enough;
+            if (blocked > 0) --blocked;
+            else if (steps <= 7) weight = std::min(weight * (steps <= 2 ? 4 : 2), MOST_WEIGHT);
+        } else {
+            if (once) return false;
+            v = v_before, pb = pb_before;
+            s.p = pb;
+            sweep(sweeps, 0.1 * tol);
+            pb = s.p;
+            keep_best();
+            if (best <= tol) return true;
+            v = s.v;
+            sweeps = std::min(int(1.5 * sweeps), 2000);
+            weight *= 0.4, blocked = hold, hold = std::min(8, hold + 1);
+        }
+    }
+    return false;
+}
+
+void Solver::run() {
+    if (q.contacts.empty()) {
+        s.v = q.v_free, s.error = 0;
+        return;
+    }
+    best_p = s.p;
+    keep_best();
+    // Newton steps alone, from a solution near by or where contacts are few
+    const bool near = s.weight > 0;
+    if (best > tol && (near || q.contacts.size() <= FEW)) {
+        std::vector<double> pb = s.p;
+        if (!newton(pb, near ? std::max(1.0, s.weight / 4) : FIRST_WEIGHT, QUICK, true) && !near) s.weight = 0;
+        s.p = best_p;
+    }
+    const int blocks = near ? 0 : 3;
+    for (int i = 0; i < blocks && best > tol; ++i) {
+        sweep(START_SWEEPS / 3, 0.01 * tol);
+        keep_best();
+    }
+    if (best > tol) {
+        s.p = best_p;
+        std::vector<double> pb = s.p;
+        newton(pb, near ? std::max(1.0, s.weight / 4) : 1.0, BUDGET, false);
+    }
+    s.p = best_p;
+    velocities_of_impulses();
+    contact_velocities(s.v);
+    s.error = law_error();
+}
+
+} // namespace
+
+bool solve_held(const Problem &q, const std::vector<Held> &held, double enough, Solution &s) {
+    const int m = q.dof, size = q.bodies * m;
+    const std::size_t n = q.contacts.size();
+    std::vector<std::pair<int, int>> edges;
+    for (const Contact &c : q.contacts)
+        if (c.body[0] >= 0 && c.body[1] >= 0) edges.emplace_back(c.body[0], c.body[1]);
+    BlockLU lu(q.bodies, m, edges);
+    lu.clear();
+    for (int b = 0; b < q.bodies; ++b) {
+        double *block = lu.block(b, b);
+        for (int i = 0; i < m * m; ++i) block[i] += q.M[std::size_t(b) * m * m + i];
+    }
+    // rows that are zero: those of normals where it slides, all where it sticks; `force` is what each pushes along
+    std::vector<double> rho(n), force(n * 2 * ROWS * DOF, 0.0);
+    const auto rows = [&](std::size_t k) { return held[k].slides ? q.contacts[k].normals : q.contacts[k].rows; };
+    const auto at = [&](std::size_t k, int side, int r) { return &force[((k * 2 + std::size_t(side)) * ROWS + std::size_t(r)) * DOF]; };
+    for (std::size_t k = 0; k < n; ++k) {
+        const Contact &c = q.contacts[k];
+        double A = 0;
+        for (int side = 0; side < 2; ++side) {
+            if (c.body[side] < 0) continue;
+            const double *Mi = &q.M_inverse[std::size_t(c.body[side]) * m * m];
+            for (int i = 0; i < m; ++i)
+                for (int j = 0; j < m; ++j) A += c.J[side][0][i] * Mi[i * m + j] * c.J[side][0][j];
+            for (int r = 0; r < rows(k); ++r)
+                for (int j = 0; j < m; ++j) {
+                    at(k, side, r)[j] = c.J[side][r][j];
+                    if (held[k].slides)
+                        for (int t = c.normals; t < c.rows; ++t)
+                            at(k, side, r)[j] -= c.mu * held[k].along[t - c.normals] * c.J[side][t][j];
+                }
+        }
+        rho[k] = HELD / A;
+        for (int side = 0; side < 2; ++side)
+            for (int t = 0; t < 2; ++t) {
+                if (c.body[side] < 0 || c.body[t] < 0) continue;
+                double *block = lu.block(c.body[side], c.body[t]);
+                for (int r = 0; r < rows(k); ++r)
+                    for (int i = 0; i < m; ++i)
+                        for (int j = 0; j < m; ++j) block[i * m + j] += rho[k] * at(k, side, r)[i] * c.J[t][r][j];
+            }
+    }
+    if (!lu.factorise()) return false;
+    std::vector<double> v = q.v_free, p(n * ROWS, 0.0), u(n * ROWS), R(size);
+    double last = std::numeric_limits<double>::infinity();
+    for (int round = 0; round < 30; ++round) {
+        for (int b = 0; b < q.bodies; ++b)
+            for (int i = 0; i < m; ++i) {
+                double sum = 0;
+                for (int j = 0; j < m; ++j)
+                    sum += q.M[(std::size_t(b) * m + i) * m + j] * (v[std::size_t(b) * m + j] - q.v_free[std::size_t(b) * m + j]);
+                R[std::size_t(b) * m + i] = -sum;
+            }
+        double worst = 0;
+        for (std::size_t k = 0; k < n; ++k) {
+            const Contact &c = q.contacts[k];
+            for (int r = 0; r < c.rows; ++r) {
+                double sum = c.w[r];
+                for (int side = 0; side < 2; ++side)
+                    if (c.body[side] >= 0)
+                        for (int j = 0; j < m; ++j) sum += c.J[side][r][j] * v[std::size_t(c.body[side]) * m + j];
+                u[k * ROWS + r] = sum;
+                if (r >= rows(k)) continue;
+                worst = std::max(worst, std::fabs(sum));
+                for (int side = 0; side < 2; ++side)
+                    if (c.body[side] >= 0)
+                        for (int j = 0; j < m; ++j)
+                            R[std::size_t(c.body[side]) * m + j] += at(k, side, r)[j] * (p[k * ROWS + r] - rho[k] * sum);
+            }
+        }
+        s.error = worst;
+        if (round > 1 && (worst <= 1e-3 * enough || worst >= last / 2)) break;
+        last = round ? worst : last;
+        lu.solve(R.data());
+        for (std::size_t k = 0; k < n; ++k) {
+            const Contact &c = q.contacts[k];
+            for (int r = 0; r < rows(k); ++r) {
+                double du = u[k * ROWS + r];
+                for (int side = 0; side < 2; ++side)
+                    if (c.body[side] >= 0)
+                        for (int j = 0; j < m; ++j) du += c.J[side][r][j] * R[std::size_t(c.body[side]) * m + j];
+                p[k * ROWS + r] -= rho[k] * du;
+            }
+        }
+        for (int i = 0; i < size; ++i) v[i] += R[i];
+    }
+    s.v = v, s.u = u, s.p = p;
+    for (std::size_t k = 0; k < n; ++k)
+        if (held[k].slides) {
+            const Contact &c = q.contacts[k];
+            double sum = 0;
+            for (int r = 0; r < c.normals; ++r) sum += p[k * ROWS + r];
+            for (int t = c.normals; t < c.rows; ++t) s.p[k * ROWS + t] = -c.mu * held[k].along[t - c.normals] * sum;
+        }
+    s.factorisations = 1;
+    return s.error <= enough;
+}
+
+void solve(const Problem &problem, double tolerance, double enough, Solution &s) {
+    s.factorisations = s.sweeps = 0;
+    Solver(problem, tolerance, enough, s).run();
+}
+
+} // namespace contact

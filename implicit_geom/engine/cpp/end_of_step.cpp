@@ -1,0 +1,149 @@
+// A part of a step with everything at its end, by rounds of contact problems [C07, eqs. 4, 10, 11]:
+//
+//   M+ nu+ = M nu + h F + W(q+) p,   q+ = q (+) h nu+
+//   0 <= p_n _|_ d(q+) >= 0,   friction of p against W_t(q+)^T nu+
+#include "anderson.hpp"
+#include "island.hpp"
+#include "linear_algebra.hpp"
+#include <algorithm>
+#include <cmath>
+
+namespace engine {
+
+namespace {
+constexpr int ROUNDS = 80;
+constexpr double CLOSE = 3e-13;  // change of the velocities in a round, over the speeds at hand
+constexpr double ENOUGH = 3e-10; // where rounding allows no less
+constexpr double SHIFT = 1e-12;  // of the point at which friction acts, over the body's size
+constexpr double LAW = 1e-9;
+} // namespace
+
+bool Island::euler(const State &s, double h, Solve &out) {
+    split = members.size() > 1; // (as in a flight)
+    const int n = int(members.size()), dim = scene.dim;
+    const double speed = speed_of(s, h);
+    std::vector<double> nu(6 * std::size_t(scene.bodies), 0.0);
+    for (int b = 0; b < scene.bodies; ++b)
+        for (int i = 0; i < 3; ++i) nu[6 * b + i] = s.body[b].v[i], nu[6 * b + 3 + i] = s.body[b].w[i];
+    load_velocities(s, h, nu.data());
+    out = Solve();
+    out.form = EULER_STEP, out.h = h, out.start = s, out.bodies = mask;
+    contact::Problem q;
+    contact::Solution found;
+    Points there, last_points;
+    std::vector<PatchContact> contacts, last;
+    double error = INFINITY, least = INFINITY, reach = 0;
+    std::vector<double> history;
+    for (int b : members) reach = std::max(reach, la::length(s.body[b].x) + scene.size[b]);
+    std::vector<double> x, g, nu_next;
+    Anderson acceleration(4);
+    bool done = false;
+    for (int round = 0; round < ROUNDS && !done; ++round) {
+        engine::advance(scene, s, nu.data(), h, out.end);
+        there.clear();
+        if (!points(out.end, h, there)) return false;
+        there.erase(std::remove_if(there.begin(), there.end(), [&](const TouchingPoint &p) { return p.gap > 4 * h * speed; }), there.end());
+        masses(out.end, q);
+        contacts = patch_contacts(there, split);
+        q.contacts.assign(contacts.size(), contact::Contact());
+        std::vector<double> p(contact::ROWS * contacts.size(), 0.0);
+        double shift = 0;
+        for (std::size_t k = 0; k < contacts.size(); ++k) {
+            PatchContact &pc = contacts[k];
+            contact::Contact &c = q.contacts[k];
+            const TouchingPoint *first = &there[std::size_t(pc.first_point)];
+            double *own = &p[contact::ROWS * k];
+            // impulses and the point of friction, as the last round left them
+            for (std::size_t i = 0; i < last.size(); ++i)
+                for (int j = 0; j < last[i].points; ++j) {
+                    const TouchingPoint &was = last_points[std::size_t(last[i].first_point + j)];
+                    for (int e = 0; e < pc.points; ++e)
+                        if (was.pair == first[e].pair && was.tag == first[e].tag) {
+                            own[e] = found.p[contact::ROWS * i + j];
+                            for (int r = 0; r < last[i].rows.count; ++r) own[pc.points + r] = found.p[contact::ROWS * i + last[i].points + r];
+                        }
+                }
+            balance(there, pc, own);
+            contact_rows(scene, out.end, first, pc.points, pc.at, index, c, pc.rows);
+            for (int i = 0; i < pc.points; ++i) {
+                double u[4];
+                relative_velocity(out.end, first[i], first[i].point, u);
+                c.w[i] = first[i].gap / h - u[0];
+            }
+        }
+        for (int j = 0; j < n; ++j) {
+            const int b = members[j];
+            double *free = &q.v_free[std::size_t(j) * q.dof];
+            const double *load = &scene.load[6 * std::size_t(b)];
+            for (int i = 0; i < dim; ++i) free[i] = s.body[b].v[i] + h * load[i] / scene.mass[b];
+            double J_W[9], inverse[9], momentum[3];
+            world_inertia(scene, s.body[b], b, J_W);
+            la::times(J_W, s.body[b].w, momentum);
+            for (int i = 0; i < 3; ++i) momentum[i] += h * load[3 + i];
+            world_inertia(scene, out.end.body[b], b, J_W);
+            la::inverse(J_W, inverse);
+            la::times(inverse, momentum, momentum);
+            if (dim == 2) free[2] = momentum[2];
+            else la::copy(momentum, free + 3);
+        }
+        found.p = p;
+        contact::solve(q, 1e-13 * speed, 1e-10 * speed, found);
+        out.factorisations += found.factorisations;
+        if (!(found.error <= LAW * speed)) return false;
+        for (std::size_t k = 0; k < contacts.size(); ++k) {
+            PatchContact moved = contacts[k];
+            const double away = balance(there, moved, &found.p[contact::ROWS * k]);
+            if (moved.rows.count) shift = std::max(shift, away / there[std::size_t(moved.first_point)].size);
+        }
+        last = contacts, last_points = there;
+        double change = 0;
+        x.clear(), g.clear();
+        for (int j = 0; j < n; ++j)
+            for (int i = 0; i < q.dof; ++i) {
+                const int b = members[j];
+                const double own = nu[6 * std::size_t(b) + (dim == 2 && i == 2 ? 5 : i)];
+                const double scale = i < dim ? 1.0 : scene.size[b], next = found.v[std::size_t(j) * q.dof + i];
+                change = std::max(change, scale * std::fabs(next - own));
+                x.push_back(scale * own), g.push_back(scale * next);
+            }
+        change /= speed;
+        const double rounding = 3e-16 * reach / (h * speed); // of gaps over the step
+        history.push_back(change);
+        if (history.size() > 3) least = std::min(least, history[history.size() - 4]);
+        done = change <= CLOSE || (change < ENOUGH + rounding && change > least / 2);
+        done &= shift <= SHIFT || (shift < ENOUGH && change < ENOUGH + rounding);
+        if (done || change > 0.1) nu_next = g;
+        else acceleration.next(x, g, nu_next);
+        for (int j = 0, k = 0; j < n; ++j)
+            for (int i = 0; i < q.dof; ++i, ++k) {
+                const int b = members[j];
+                double &own = nu[6 * std::size_t(b) + (dim == 2 && i == 2 ? 5 : i)];
+                const double next = nu_next[k] / (i < dim ? 1.0 : scene.size[b]);
+                own = done || round < 12 ? next : own + (round % 2 ? 0.7 : 0.3) * (next - own);
+            }
+        for (int b : members)
+            if (!(h * la::length(&nu[6 * std::size_t(b) + 3]) <= 3)) return false;
+        error = change;
+        out.rounds = round + 1;
+    }
+    if (!done) return false;
+    engine::advance(scene, s, nu.data(), h, out.end);
+    for (std::size_t k = 0; k < contacts.size(); ++k) {
+        const PatchContact &c = contacts[k];
+        const double *p = &found.p[contact::ROWS * k], *u = &found.u[contact::ROWS * k];
+        const TouchingPoint &first = there[std::size_t(c.first_point)];
+        double sum = 0, low = INFINITY;
+        if (!c.rows.count) balance(there, contacts[k], p);
+        for (int i = 0; i < c.points; ++i) sum += p[i], low = std::min(low, there[std::size_t(c.first_point + i)].gap);
+        if (sum == 0 && low > TOUCH * first.size) continue;
+        ContactRecord made = record(first, EULER, c.rows, p + c.points, u + c.points);
+        made.p_n = sum, made.gap = low;
+        la::copy(c.at, made.point), la::copy(c.at, made.end_point);
+        out.contacts.push_back(made);
+    }
+    out.half = nu, out.iterations = out.rounds;
+    out.residual = std::max(error, found.error / speed);
+    return true;
+}
+
+} // namespace engine

@@ -1,0 +1,499 @@
+#include "island.hpp"
+#include "linear_algebra.hpp"
+#include <algorithm>
+#include <cmath>
+
+namespace engine {
+
+namespace {
+
+const char *const UNDIRECTED = "friction.direction is parallel to the contact normal; choose one across it";
+constexpr int TRIALS = 80;
+constexpr double COMPOSED = 1e-3; // of a step: flights shorter than that need not be of order four
+constexpr int SUBSTEPS = 3;      // halvings before a part is taken in the end-of-step form
+constexpr double AIM = 0.01;     // of the gap that counts as none: where a flight is to end
+constexpr double DEEPEST = 2e-12; // overlap at an impact, over the smaller body's size, that counts as none
+constexpr double FAR = 1e-15;     // the same, over the distance from the origin: rounding
+constexpr double DEEP = 0.2;     // overlap over the smaller body's size that says nothing about the instant
+constexpr double CROSSING = 1e-3; // overlap on the way, over the same, that counts as crossing
+constexpr int FINEST_REST = 6;   // halvings of a part in the end-of-step form
+constexpr int FINEST = 60;       // halvings of a motion that is looked at for a crossing
+constexpr double REST = 2e-3;    // of what loads add to the speed in a step: bounces slower than that are none
+constexpr double LAW = 1e-9;     // error of an impact's law, over the speeds at hand
+
+// The first zero, after t0, of the cubic with these values and slopes at t0 and t1; infinite where none.
+double first_zero(double t0, double g0, double v0, double t1, double g1, double v1) {
+    const double h = t1 - t0, a = 2 * (g0 - g1) + h * (v0 + v1), b = 3 * (g1 - g0) - h * (2 * v0 + v1), c = h * v0;
+    const auto at = [&](double x) { return ((a * x + b) * x + c) * x + g0; };
+    // between its turning points the cubic is monotone
+    double turns[4] = {1e-12, 1, 1, 1};
+    int count = 1;
+    const double disc = b * b - 3 * a * c;
+    if (std::fabs(a) < 1e-300) {
+        if (b != 0) turns[count++] = -c / (2 * b);
+    } else if (disc > 0) {
+        const double root = std::sqrt(disc), q = -(b + std::copysign(root, b));
+        double x1 = q / (3 * a), x2 = q != 0 ? c / q : 0;
+        if (x1 > x2) std::swap(x1, x2);
+        turns[count++] = x1, turns[count++] = x2;
+    }
+    double left = turns[0], f_left = at(left);
+    for (int i = 1; i <= count; ++i) {
+        const double right = i < count ? turns[i] : 1.0;
+        if (!(right > left && right <= 1)) continue;
+        const double f_right = at(right);
+        if ((f_left > 0) != (f_right > 0)) {
+            double lo = left, hi = right, x = (lo + hi) / 2;
+            for (int k = 0; k < 60 && hi - lo > 1e-16; ++k) {
+                const double f = at(x), slope = (3 * a * x + 2 * b) * x + c;
+                if ((f > 0) == (f_left > 0)) lo = x;
+                else hi = x;
+                double next = slope != 0 ? x - f / slope : -1;
+                if (!(next > lo && next < hi)) next = (lo + hi) / 2;
+                if (next == x) break;
+                x = next;
+            }
+            return t0 + h * x;
+        }
+        left = right, f_left = f_right;
+    }
+    return INFINITY;
+}
+
+} // namespace
+
+Island::Island(const Scene &scene, std::vector<int> own, std::vector<int> candidates, double step)
+    : scene(scene), members(std::move(own)), pairs(std::move(candidates)), index(scene.bodies, -1),
+      mask(scene.bodies, 0), pulled(scene.bodies, 0.0), step(step) {
+    for (std::size_t j = 0; j < members.size(); ++j) index[members[j]] = int(j), mask[members[j]] = 1;
+    for (int b : members) pulled[b] = step * la::length(&scene.load[6 * std::size_t(b)]) / scene.mass[b];
+}
+
+bool Island::points_of(const State &s, int pair, Points &out) const {
+    return touching_points(scene, s, pair, pulled.data(), out);
+}
+
+// Distance of the balls that hold the pieces of a pair, or of a ball over a plane, m; -1 where there is none.
+double Island::ball_gap(const State &s, int number) const {
+    const Pair &pair = scene.pairs[number];
+    double away = 0, centre[2][3];
+    bool balls = true;
+    for (int side = 0; side < 2; ++side) {
+        const Piece &piece = scene.pieces[pair.piece[side]];
+        const BodyState &b = s.body[piece.body];
+        if (piece.radius < 0) {
+            balls = false;
+            continue;
+        }
+        la::times(b.R, piece.centre, centre[side]);
+        for (int i = 0; i < 3; ++i) centre[side][i] += b.x[i];
+        away -= piece.radius;
+    }
+    double d[3];
+    if (balls) {
+        la::subtract(centre[1], centre[0], d);
+        return away + la::length(d);
+    }
+    const Piece &first = scene.pieces[pair.piece[0]];
+    if (first.shape.kind != geometry::HALFSPACE || scene.pieces[pair.piece[1]].radius < 0) return -1;
+    double n[3], own[3], r[3];
+    la::times(first.R, first.shape.par, own);
+    la::times(s.body[first.body].R, own, n);
+    la::times(s.body[first.body].R, first.x, r);
+    for (int i = 0; i < 3; ++i) r[i] += s.body[first.body].x[i];
+    la::subtract(centre[1], r, r);
+    return away + la::dot(n, r) - first.shape.par[3];
+}
+
+// Points of the pairs whose balls may meet within a time.
+bool Island::points(const State &s, double time, Points &out) const {
+    for (int number : pairs) {
+        const Pair &pair = scene.pairs[number];
+        const double away = ball_gap(s, number);
+        double reach = 0.01 * pair.size;
+        for (int side = 0; side < 2; ++side) {
+            const int b = pair.body[side];
+            reach += time * (la::length(s.body[b].v) + (scene.moves[b] ? scene.size[b] * 2 * la::length(s.body[b].w) : 0.0) + pulled[b]);
+        }
+        if (away > 2 * reach) continue;
+        if (!points_of(s, number, out)) return false;
+    }
+    return true;
+}
+
+void Island::masses(const State &s, contact::Problem &q) const {
+    const std::size_t n = members.size(), m = std::size_t(scene.dof);
+    q.dof = scene.dof, q.bodies = int(n);
+    q.M.assign(n * m * m, 0.0), q.M_inverse.assign(n * m * m, 0.0), q.v_free.assign(n * m, 0.0);
+    for (std::size_t j = 0; j < n; ++j) {
+        const int b = members[j];
+        double *M = &q.M[j * m * m], *Mi = &q.M_inverse[j * m * m], J_W[9], inverse[9];
+        for (int i = 0; i < scene.dim; ++i) M[i * m + i] = scene.mass[b], Mi[i * m + i] = 1 / scene.mass[b];
+        world_inertia(scene, s.body[b], b, J_W);
+        if (scene.dim == 2) {
+            M[8] = J_W[8], Mi[8] = 1 / J_W[8];
+            continue;
+        }
+        la::inverse(J_W, inverse);
+        for (int a = 0; a < 3; ++a)
+            for (int c = 0; c < 3; ++c)
+                M[(3 + a) * 6 + 3 + c] = J_W[3 * a + c], Mi[(3 + a) * 6 + 3 + c] = inverse[3 * a + c];
+    }
+}
+
+void Island::load_velocities(const State &s, double h, double *nu) const {
+    for (int b : members) {
+        const double *load = &scene.load[6 * std::size_t(b)];
+        for (int i = 0; i < 3; ++i) nu[6 * b + i] += h * load[i] / scene.mass[b];
+        if (load[3] == 0 && load[4] == 0 && load[5] == 0) continue;
+        double J_W[9], inverse[9], turn[3];
+        world_inertia(scene, s.body[b], b, J_W);
+        la::inverse(J_W, inverse);
+        la::times(inverse, load + 3, turn);
+        for (int i = 0; i < 3; ++i) nu[6 * b + 3 + i] += h * turn[i];
+    }
+}
+
+double Island::speed_of(const State &s, double h) const {
+    double most = 1e-300;
+    for (int b : members)
+        most = std::max(most, la::length(s.body[b].v) + scene.size[b] * la::length(s.body[b].w) + pulled[b] * std::fabs(h) / step);
+    return most;
+}
+
+void Island::remember(const Points &points, const std::vector<PatchContact> &contacts, const contact::Solution &found,
+                      double time) {
+    pressed.resize(points.size());
+    for (std::size_t k = 0; k < contacts.size(); ++k)
+        for (int i = 0; i < contacts[k].points; ++i) {
+            const std::size_t at = std::size_t(contacts[k].first_point + i);
+            const double *p = &found.p[contact::ROWS * k];
+            pressed[at].pair = points[at].pair, pressed[at].tag = points[at].tag, pressed[at].normal = p[i] / time;
+            for (int r = 0; r < contacts[k].rows.count; ++r) pressed[at].friction[r] = p[contacts[k].points + r] / time;
+        }
+    weight = found.weight;
+}
+
+void Island::warm_start(const Points &points, std::vector<PatchContact> &contacts, double time,
+                        contact::Solution &found) const {
+    if (pressed.empty()) return;
+    found.p.assign(contact::ROWS * contacts.size(), 0.0);
+    std::size_t at = 0; // (both are in the same order, but for a few)
+    for (std::size_t k = 0; k < contacts.size(); ++k) {
+        double *own = &found.p[contact::ROWS * k];
+        for (int j = 0; j < contacts[k].points; ++j) {
+            const TouchingPoint &point = points[std::size_t(contacts[k].first_point + j)];
+            for (std::size_t i = 0; i < pressed.size(); ++i) {
+                const Pressed &p = pressed[(at + i) % pressed.size()];
+                if (p.pair != point.pair || p.tag != point.tag) continue;
+                own[j] = time * p.normal;
+                for (int r = 0; r < contacts[k].rows.count; ++r) own[contacts[k].points + r] = time * p.friction[r];
+                at = (at + i + 1) % pressed.size();
+                break;
+            }
+        }
+        balance(points, contacts[k], own);
+    }
+    found.weight = weight;
+}
+
+ContactRecord Island::record(const TouchingPoint &p, int stage, const Rows &rows, const double *friction,
+                             const double *slip) const {
+    ContactRecord r = {};
+    r.pair = p.pair, r.tag = p.tag, r.stage = stage;
+    la::copy(p.point, r.point), la::copy(p.n, r.n), la::copy(p.t, r.t), la::copy(p.o, r.o), la::copy(p.point, r.end_point);
+    r.gap = p.gap;
+    for (int i = 0; i < rows.count; ++i) {
+        const int which = rows.component[i];
+        r.p_f[which] = rows.scale[i] * friction[i], r.slip[which] = slip[i] / rows.scale[i];
+    }
+    return r;
+}
+
+// The jump of the velocities at a pose, by Newton's law: one problem for all contacts that are closed there.
+//
+//   M (nu+ - nu-) = H p,   0 <= p_n _|_ u_n+ + e u_n- >= 0,   friction of the whole impulse against u_t+
+bool Island::impact(const State &s, const Points &start, bool inelastic, Solve &out) {
+    Points closed;
+    for (const TouchingPoint &p : start)
+        if (p.closed()) closed.push_back(p);
+    contact::Problem q;
+    masses(s, q);
+    const std::size_t n = members.size(), count = closed.size();
+    q.contacts.resize(count);
+    std::vector<Rows> rows(count);
+    std::vector<double> before(4 * count), bounce(count, 0.0);
+    double speed = speed_of(s, 0.0);
+    for (std::size_t k = 0; k < count; ++k) {
+        contact_rows(scene, s, &closed[k], 1, closed[k].point, index, q.contacts[k], rows[k]);
+        relative_velocity(s, closed[k], closed[k].point, &before[4 * k]);
+        const Pair &pair = scene.pairs[closed[k].pair];
+        const double e = inelastic ? 0.0 : scene.laws[pair.law].restitution;
+        const double slow = REST * (pulled[pair.body[0]] + pulled[pair.body[1]]);
+        if (-e * before[4 * k] > slow) bounce[k] = e * before[4 * k];
+    }
+    for (std::size_t j = 0; j < n; ++j) {
+        const BodyState &b = s.body[members[j]];
+        double *free = &q.v_free[j * q.dof];
+        for (int i = 0; i < scene.dim; ++i) free[i] = b.v[i];
+        if (scene.dim == 2) free[2] = b.w[2];
+        else la::copy(b.w, free + 3);
+    }
+    contact::Solution found;
+    for (std::size_t k = 0; k < count; ++k) q.contacts[k].w[0] = bounce[k];
+    contact::solve(q, 1e-14 * speed, 1e-11 * speed, found);
+    if (!(found.error <= LAW * speed)) return false;
+    out = Solve();
+    out.form = IMPACT_STEP, out.h = 0, out.start = out.end = s, out.bodies = mask;
+    out.half.assign(6 * std::size_t(scene.bodies), 0.0);
+    for (int b = 0; b < scene.bodies; ++b)
+        for (int i = 0; i < 3; ++i) out.half[6 * b + i] = s.body[b].v[i], out.half[6 * b + 3 + i] = s.body[b].w[i];
+    for (std::size_t j = 0; j < n; ++j) {
+        BodyState &b = out.end.body[members[j]];
+        const double *v = &found.v[j * q.dof];
+        for (int i = 0; i < scene.dim; ++i) b.v[i] = v[i];
+        if (scene.dim == 2) b.w[2] = v[2];
+        else la::copy(v + 3, b.w);
+    }
+    for (std::size_t k = 0; k < count; ++k) {
+        const double *p = &found.p[contact::ROWS * k], *u = &found.u[contact::ROWS * k];
+        ContactRecord r = record(closed[k], IMPACT, rows[k], p + 1, u + 1);
+        r.p_n = p[0];
+        r.impact = 1, r.bounce = bounce[k], r.approach = before[4 * k];
+        out.contacts.push_back(r);
+    }
+    out.iterations = std::max(1, found.factorisations), out.factorisations = found.factorisations;
+    out.residual = found.error / speed;
+    return true;
+}
+
+// Whether a pair passes through itself on the way of a flight, whose bodies move with constant velocities.
+bool Island::crossed(const State &s, const Solve &f, int pair, double t0, double g0, double t1, double g1, int depth) {
+    const Pair &p = scene.pairs[pair];
+    double rate = 0, relative[3];
+    la::subtract(&f.half[6 * std::size_t(p.body[1])], &f.half[6 * std::size_t(p.body[0])], relative);
+    rate = la::length(relative);
+    for (int side = 0; side < 2; ++side)
+        if (scene.moves[p.body[side]]) rate += 2 * scene.size[p.body[side]] * la::length(&f.half[6 * std::size_t(p.body[side]) + 3]);
+    if (std::max(g0, 0.0) + std::max(g1, 0.0) > rate * (t1 - t0) - CROSSING * p.size || depth == 0) return false;
+    State between;
+    const double t = (t0 + t1) / 2;
+    engine::advance(scene, s, f.half.data(), t, between);
+    Points there;
+    if (!points_of(between, pair, there)) return true;
+    double gap = INFINITY;
+    for (const TouchingPoint &q : there) gap = std::min(gap, q.gap);
+    if (gap < -CROSSING * p.size) return true;
+    return crossed(s, f, pair, t0, g0, t, gap, depth - 1) || crossed(s, f, pair, t, gap, t1, g1, depth - 1);
+}
+
+// Whether a flight takes a point beyond the other body; the least gaps at its end.
+bool Island::beyond(const State &s, const std::vector<Solve> &flown, const Points &start, const Points &old,
+                    const Points &end, Trial &trial) {
+    const Solve &f = flown[0];
+    trial.length = 0, trial.known = true;
+    for (const Solve &part : flown) trial.length += part.h;
+    trial.watched.clear();
+    bool too_far = false;
+    for (std::size_t i = 0; i < end.size();) {
+        std::size_t j = i;
+        const int pair = end[i].pair;
+        const TouchingPoint *least = nullptr;
+        bool held = false, holds = false, touches = false;
+        double gap = INFINITY;
+        for (; j < end.size() && end[j].pair == pair; ++j) {
+            const TouchingPoint &p = end[j];
+            gap = std::min(gap, p.gap);
+            bool mine = false, known = false;
+            for (const TouchingPoint &o : old)
+                if (o.pair == pair) held = true, mine |= o.tag == p.tag;
+            for (const TouchingPoint &o : start) known |= o.pair == pair && o.tag == p.tag;
+            if (mine || (held && !known)) {
+                holds |= p.closed();
+                continue;
+            }
+            touches |= p.closed();
+            if (!least || p.gap < least->gap) least = &p;
+        }
+        i = j;
+        if (held && touches && !holds) {
+            too_far = true; // it rocks over: off the points on which it rested
+            continue;
+        }
+        if (least) {
+            trial.watched.push_back({pair, least->gap, least->velocity, least->size});
+            if (least->gap < -DEEPEST * least->size - FAR * la::length(s.body[least->second].x)) too_far = true;
+        }
+    }
+    for (std::size_t i = 0; i < pairs.size() && !too_far; ++i) {
+        const Pair &pair = scene.pairs[pairs[i]];
+        const Piece &one = scene.pieces[pair.piece[0]], &two = scene.pieces[pair.piece[1]];
+        if (one.radius < 0 || two.radius < 0) continue;
+        const auto held = [&](const TouchingPoint &p) { return p.pair == pairs[i]; };
+        if (std::any_of(old.begin(), old.end(), held)) continue;
+        const auto least = [&](const Points &points, const State &at) {
+            double gap = INFINITY;
+            for (const TouchingPoint &p : points)
+                if (p.pair == pairs[i]) gap = std::min(gap, p.gap);
+            return gap < INFINITY ? gap : ball_gap(at, pairs[i]);
+        };
+        const double before = least(start, s), after = least(end, flown.back().end);
+        if (crossed(s, f, pairs[i], 0, before, trial.length, after, FINEST)) too_far = true, trial.known = false;
+    }
+    return too_far;
+}
+
+double Island::next_length(const Trial &low, const Trial &high, double top) const {
+    double best = INFINITY;
+    for (const Watched &l : low.watched) {
+        const Watched *other = nullptr;
+        if (high.known)
+            for (const Watched &w : high.watched)
+                if (w.pair == l.pair) other = &w;
+        const double aim = AIM * TOUCH * l.size;
+        if (other && other->gap > -DEEP * l.size) {
+            if (other->gap < aim)
+                best = std::min(best, first_zero(low.length, l.gap - aim, l.velocity, top, other->gap - aim, other->velocity));
+        } else if (l.velocity < 0) {
+            best = std::min(best, low.length + (l.gap - aim) / -l.velocity);
+        }
+    }
+    return best > low.length && best < top ? best : (low.length + top) / 2;
+}
+
+// A flight, of order four where that is asked for and no contact changes its mode.
+bool Island::fly(const State &s, double h, const Points &start, const Points &old, std::vector<Solve> &out, Points &end) {
+    if (scene.fourth && h >= COMPOSED * step && composed(s, h, start, old, out, end)) return true;
+    out.assign(1, Solve());
+    return flight(s, h, start, old, nullptr, out[0], end);
+}
+
+// One flight from s, as long as nothing closes in it, at most `left`; false where none is found.
+bool Island::part(const State &s, double left, const Points &start, std::vector<Solve> &out) {
+    Points old, end;
+    for (const TouchingPoint &p : start)
+        if (p.resting()) old.push_back(p);
+    Trial low, high, trial;
+    low.known = true;
+    for (std::size_t i = 0; i < start.size();) {
+        std::size_t j = i;
+        const TouchingPoint *least = nullptr;
+        for (; j < start.size() && start[j].pair == start[i].pair; ++j)
+            if (!start[j].resting() && (!least || start[j].gap < least->gap)) least = &start[j];
+        if (least) low.watched.push_back({least->pair, least->gap, least->velocity, least->size});
+        i = j;
+    }
+    double top = left, length = left;
+    bool bounded = false; // whether `top` is known to be too far
+    int halvings = 0;
+    std::vector<Solve> best, f;
+    bool have = false;
+    for (int k = 0; k < TRIALS; ++k) {
+        bool ok = fly(s, length, start, old, f, end);
+        bool too_far = false;
+        if (ok) too_far = beyond(s, f, start, old, end, trial);
+        const bool gains = ok && !too_far && excess(f, length == step) > 0;
+        if (gains || !ok) {
+            if (have) break;
+            used_parts = true;
+            if (!divided) divided = gains ? GAINS : ROUNDS_DIVERGE;
+            if (++halvings > SUBSTEPS || left < step / 16) return false;
+            top = length = length / 2, bounded = false, high.known = false;
+            continue;
+        }
+        if (too_far) {
+            high = trial, top = length, bounded = true;
+        } else {
+            double least = INFINITY;
+            for (const Watched &w : trial.watched)
+                if (w.velocity < 0) least = std::min(least, w.gap / w.size);
+            best = f, have = true;
+            if (!bounded || least <= TOUCH) break;
+            low = trial;
+            if (top - low.length <= 1e-15 * step) break;
+        }
+        length = next_length(low, high, top);
+        if (!(length > low.length && length < top)) break;
+    }
+    if (!have) {
+        if (!divided) divided = NO_INSTANT;
+        return false;
+    }
+    used_plain |= best.size() == 1 && best[0].h >= COMPOSED * step;
+    out.insert(out.end(), best.begin(), best.end());
+    return true;
+}
+
+// A part of the step, the whole of what is left if possible, in the end-of-step form.
+bool Island::rest(const State &s, double left, std::vector<Solve> &out) {
+    double length = left;
+    for (int k = 0; k <= FINEST_REST; ++k, length /= 2) {
+        Solve e;
+        if (!euler(s, length, e)) continue;
+        out.push_back(e);
+        used_euler = true;
+        return true;
+    }
+    return false;
+}
+
+bool Island::advance(const State &s, double h, std::vector<Solve> &out, std::string &why) {
+    State here = s;
+    double left = h;
+    int struck = 0, parts = 0;
+    std::size_t counted = out.size(); // solves whose time is taken off
+    while (left > 1e-13 * h) {
+        Points start;
+        if (!points(here, left, start)) {
+            why = "closest points were not found";
+            return false;
+        }
+        bool strikes = false;
+        for (const TouchingPoint &p : start) {
+            strikes |= p.striking();
+            if (p.undirected && p.closed()) {
+                why = UNDIRECTED;
+                return false;
+            }
+        }
+        if (strikes) {
+            Solve jump;
+            if (!impact(here, start, struck >= scene.max_impacts, jump)) {
+                why = "no impulses of an impact were found";
+                return false;
+            }
+            jump.end.time = here.time;
+            here = jump.end;
+            out.push_back(jump);
+            if (++struck > 10 * scene.max_impacts + 100) {
+                why = "impacts do not end";
+                return false;
+            }
+            continue;
+        }
+        const bool many = struck >= scene.max_impacts || ++parts > 2 * scene.max_impacts + 20;
+        if (many && !divided) divided = MANY_IMPACTS;
+        if (many || !part(here, left, start, out)) {
+            if (!rest(here, left, out)) {
+                why = "no motion was found in the end-of-step form";
+                return false;
+            }
+        }
+        here = out.back().end;
+        for (; counted < out.size(); ++counted) left -= out[counted].h;
+    }
+    if (used_euler) { // closed contacts may approach at the end of the end-of-step form
+        Points end;
+        if (!points(here, 0.0, end)) return false;
+        bool strikes = false;
+        for (const TouchingPoint &p : end) strikes |= p.striking();
+        Solve jump;
+        if (strikes) {
+            if (!impact(here, end, true, jump)) return false;
+            out.push_back(jump);
+        }
+    }
+    return true;
+}
+
+} // namespace engine

@@ -1,0 +1,179 @@
+#include "step.hpp"
+#include "island.hpp"
+#include "linear_algebra.hpp"
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace engine {
+
+namespace {
+
+constexpr double MARGIN = 1.2;  // times the way that bodies would go at their speeds
+constexpr double AROUND = 0.02; // of the smaller body's size
+constexpr int WIDENINGS = 6;
+
+// Distance of the balls that hold the pieces of a pair, m.
+double ball_gap(const Scene &scene, const Pair &pair, const std::vector<double> &centre) {
+    const Piece &a = scene.pieces[pair.piece[0]], &b = scene.pieces[pair.piece[1]];
+    const double *ca = &centre[3 * std::size_t(pair.piece[0])], *cb = &centre[3 * std::size_t(pair.piece[1])];
+    if (b.radius < 0) return -1;
+    if (a.radius >= 0) {
+        double d[3];
+        la::subtract(cb, ca, d);
+        return la::length(d) - a.radius - b.radius;
+    }
+    return -1;
+}
+
+void number_features(Solve &f) {
+    for (std::size_t k = 0; k < f.contacts.size(); ++k) {
+        ContactRecord &c = f.contacts[k];
+        c.feature = 0;
+        for (std::size_t j = k; j-- > 0;)
+            if (f.contacts[j].pair == c.pair && f.contacts[j].stage == c.stage) {
+                c.feature = f.contacts[j].feature + 1;
+                break;
+            }
+    }
+}
+
+// The solves of islands, which all start at s: as one, where each took the step in one of the same form,
+// otherwise one after another.
+void together(const Scene &scene, const State &s, std::vector<std::vector<Solve>> &islands, std::vector<Solve> &out) {
+    for (auto &solves : islands)
+        for (Solve &f : solves) number_features(f);
+    if (islands.size() == 1) {
+        out = std::move(islands[0]);
+        for (Solve &f : out) std::fill(f.bodies.begin(), f.bodies.end(), 1);
+        return;
+    }
+    const bool at_once = std::all_of(islands.begin(), islands.end(), [&](const auto &solves) {
+        return solves.size() == 1 && solves[0].form == islands[0][0].form;
+    });
+    State here = s;
+    for (auto &solves : islands)
+        for (Solve &f : solves) {
+            const State after = f.end;
+            f.start = here, f.start.time = f.end.time - f.h;
+            f.end = here, f.end.time = after.time;
+            for (int b = 0; b < scene.bodies; ++b) {
+                if (f.bodies[b]) f.end.body[b] = after.body[b];
+                else if (scene.moves[b]) std::fill(&f.half[6 * std::size_t(b)], &f.half[6 * std::size_t(b)] + 6, 0.0);
+            }
+            here = f.end;
+            if (at_once && !out.empty()) {
+                Solve &whole = out[0];
+                whole.end = f.end;
+                whole.contacts.insert(whole.contacts.end(), f.contacts.begin(), f.contacts.end());
+                for (std::size_t i = 0; i < whole.half.size(); ++i) whole.half[i] += f.half[i];
+                whole.iterations = std::max(whole.iterations, f.iterations);
+                whole.residual = std::max(whole.residual, f.residual);
+                whole.overlap = std::max(whole.overlap, f.overlap);
+            } else {
+                out.push_back(std::move(f));
+            }
+        }
+    if (at_once) {
+        std::fill(out[0].bodies.begin(), out[0].bodies.end(), 1);
+        number_features(out[0]);
+    }
+}
+
+} // namespace
+
+void take_step(const Scene &scene, const State &s, double h, Outcome &out) {
+    const int B = scene.bodies;
+    std::vector<double> travel(B, 0.0), centre(3 * scene.pieces.size());
+    std::vector<double> plane(4 * scene.pieces.size()); // world normal and offset of half-spaces
+    for (int b = 0; b < B; ++b)
+        if (scene.moves[b])
+            travel[b] = h * (la::length(s.body[b].v) + scene.size[b] * la::length(s.body[b].w) +
+                             h * la::length(&scene.load[6 * std::size_t(b)]) / scene.mass[b]);
+    for (std::size_t i = 0; i < scene.pieces.size(); ++i) {
+        const Piece &p = scene.pieces[i];
+        const BodyState &b = s.body[p.body];
+        la::times(b.R, p.centre, &centre[3 * i]);
+        for (int k = 0; k < 3; ++k) centre[3 * i + k] += b.x[k];
+        if (p.shape.kind == geometry::HALFSPACE) {
+            double own[3], at[3];
+            la::times(p.R, p.shape.par, own);
+            la::times(b.R, own, &plane[4 * i]);
+            la::times(b.R, p.x, at);
+            for (int k = 0; k < 3; ++k) at[k] += b.x[k];
+            plane[4 * i + 3] = p.shape.par[3] + la::dot(&plane[4 * i], at);
+        }
+    }
+    std::vector<double> gap(scene.pairs.size());
+    for (std::size_t i = 0; i < scene.pairs.size(); ++i) {
+        const Pair &p = scene.pairs[i];
+        const std::size_t a = std::size_t(p.piece[0]), b = std::size_t(p.piece[1]);
+        if (scene.pieces[a].shape.kind == geometry::HALFSPACE && scene.pieces[b].radius >= 0)
+            gap[i] = la::dot(&plane[4 * a], &centre[3 * b]) - plane[4 * a + 3] - scene.pieces[b].radius;
+        else gap[i] = ball_gap(scene, p, centre);
+    }
+    for (int round = 0; round < WIDENINGS; ++round) {
+        out = Outcome();
+        std::vector<std::vector<Solve>> islands;
+        std::vector<char> candidate(scene.pairs.size(), 0);
+        std::vector<int> label(B);
+        std::iota(label.begin(), label.end(), 0);
+        const auto root = [&](int b) {
+            while (label[b] != b) b = label[b] = label[label[b]];
+            return b;
+        };
+        for (std::size_t i = 0; i < scene.pairs.size(); ++i) {
+            const Pair &p = scene.pairs[i];
+            if (gap[i] > MARGIN * (travel[p.body[0]] + travel[p.body[1]]) + AROUND * p.size) continue;
+            candidate[i] = 1;
+            if (scene.moves[p.body[0]] && scene.moves[p.body[1]]) {
+                const int a = root(p.body[0]), b = root(p.body[1]);
+                if (a != b) label[std::max(a, b)] = std::min(a, b);
+            }
+        }
+        std::vector<std::vector<int>> members, pairs;
+        std::vector<int> island(B, -1);
+        for (int b = 0; b < B; ++b) {
+            if (!scene.moves[b]) continue;
+            const int r = root(b);
+            if (island[r] < 0) island[r] = int(members.size()), members.emplace_back(), pairs.emplace_back();
+            island[b] = island[r];
+            members[island[b]].push_back(b);
+        }
+        for (std::size_t i = 0; i < scene.pairs.size(); ++i)
+            if (candidate[i]) {
+                const Pair &p = scene.pairs[i];
+                pairs[island[scene.moves[p.body[0]] ? p.body[0] : p.body[1]]].push_back(int(i));
+            }
+        for (std::size_t k = 0; k < members.size(); ++k) {
+            Island own(scene, members[k], pairs[k], h);
+            islands.emplace_back();
+            const bool solved = own.advance(s, h, islands.back(), out.reason);
+            out.flights += own.flights;
+            if (!solved) return;
+            out.reason.clear();
+            out.used_euler |= own.used_euler, out.used_parts |= own.used_parts;
+            out.used_plain |= own.used_plain;
+            if (!out.divided) out.divided = own.divided;
+        }
+        // pairs that the motion may have brought together after all
+        std::vector<double> way(B, 0.0);
+        for (const auto &solves : islands)
+            for (const Solve &f : solves)
+                for (int b = 0; b < B; ++b)
+                    if (f.bodies[b] && f.h != 0)
+                        way[b] += std::fabs(f.h) * (la::length(&f.half[6 * std::size_t(b)]) +
+                                                    scene.size[b] * la::length(&f.half[6 * std::size_t(b) + 3]));
+        bool missed = false;
+        for (std::size_t i = 0; i < scene.pairs.size() && !missed; ++i)
+            missed = !candidate[i] && gap[i] < way[scene.pairs[i].body[0]] + way[scene.pairs[i].body[1]];
+        if (!missed) {
+            together(scene, s, islands, out.solves);
+            return;
+        }
+        for (int b = 0; b < B; ++b) travel[b] = std::max(1.5 * travel[b], 1.5 * way[b]);
+    }
+    out.reason = "pairs that come into reach are not found";
+}
+
+} // namespace engine

@@ -1,0 +1,17 @@
+// A step of the whole scene: candidate pairs, islands of bodies, each stepped by itself.
+#pragma once
+#include "scene.hpp"
+
+namespace engine {
+
+struct Outcome {
+    std::vector<Solve> solves; // in order, each from where the one before it ended
+    std::string reason;        // why there are none
+    int divided = PLAIN;
+    bool used_euler = false, used_parts = false, used_plain = false;
+    int flights = 0;
+};
+
+void take_step(const Scene &scene, const State &s, double h, Outcome &out);
+
+} // namespace engine
