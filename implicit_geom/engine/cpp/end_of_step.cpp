@@ -18,8 +18,17 @@ constexpr double SHIFT = 1e-12;  // of the point at which friction acts, over th
 constexpr double LAW = 1e-9;
 } // namespace
 
+// As a flight: with one friction a patch, or one for each of its points.
 bool Island::euler(const State &s, double h, Solve &out) {
-    split = members.size() > 1; // (as in a flight)
+    for (bool each : {false, true}) {
+        if (!each && members.size() > 1) continue;
+        split = each;
+        if (euler_so(s, h, out)) return true;
+    }
+    return false;
+}
+
+bool Island::euler_so(const State &s, double h, Solve &out) {
     const int n = int(members.size()), dim = scene.dim;
     const double speed = speed_of(s, h);
     std::vector<double> nu(6 * std::size_t(scene.bodies), 0.0);
@@ -128,6 +137,8 @@ bool Island::euler(const State &s, double h, Solve &out) {
     }
     if (!done) return false;
     engine::advance(scene, s, nu.data(), h, out.end);
+    Points begin;
+    if (!points(s, 0.0, begin)) return false;
     for (std::size_t k = 0; k < contacts.size(); ++k) {
         const PatchContact &c = contacts[k];
         const double *p = &found.p[contact::ROWS * k], *u = &found.u[contact::ROWS * k];
@@ -138,6 +149,8 @@ bool Island::euler(const State &s, double h, Solve &out) {
         if (sum == 0 && low > TOUCH * first.size) continue;
         ContactRecord made = record(first, EULER, c.rows, p + c.points, u + c.points);
         made.p_n = sum, made.gap = low;
+        // (what was open, or approached, is struck: its losses are those of an impact)
+        made.impact = std::none_of(begin.begin(), begin.end(), [&](const TouchingPoint &b) { return b.pair == first.pair && b.resting(); });
         la::copy(c.at, made.point), la::copy(c.at, made.end_point);
         out.contacts.push_back(made);
     }

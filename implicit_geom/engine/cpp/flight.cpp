@@ -148,11 +148,14 @@ bool Island::successor(const State &end, const TouchingPoint &p, const double *m
     return true;
 }
 
-// Of a body by itself with one friction a patch, as C07's one contact; where several bodies move each of a patch's
-// points has friction of its own.
+// Of a body by itself with one friction a patch, as C07's one contact; where that does not settle, and where several
+// bodies move, each of a patch's points has friction of its own.
 bool Island::flight(const State &s, double h, const Points &start, const Points &old, const std::vector<char> *slides,
                     Solve &out, Points &end_points) {
     split = members.size() > 1;
+    if (flight_so(s, h, start, old, slides, out, end_points)) return true;
+    if (split || slides || patch_contacts(old, false).size() == old.size()) return false;
+    split = true;
     return flight_so(s, h, start, old, slides, out, end_points);
 }
 

@@ -48,6 +48,7 @@ class Island {
     bool part(const State &s, double left, const Points &start, std::vector<Solve> &out);
     bool rest(const State &s, double left, std::vector<Solve> &out);
     bool euler(const State &s, double h, Solve &out);
+    bool euler_so(const State &s, double h, Solve &out);
     bool impact(const State &s, const Points &start, bool inelastic, Solve &out);
     bool beyond(const State &s, const std::vector<Solve> &flown, const Points &start, const Points &old, const Points &end, Trial &trial);
     bool crossed(const State &s, const Solve &f, int pair, double t0, double g0, double t1, double g1, int depth);

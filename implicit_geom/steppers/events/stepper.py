@@ -70,7 +70,21 @@ class EventStepper(Flights):
                 return Attempt(solves, form=form, guard=guard, why=why, divided=divided)
             if out.reason.startswith("friction.direction"):
                 return Attempt([], out.reason)
+            taken = self._at_the_end(state, h, out.reason)
+            if taken is not None:
+                return taken
         return self.reference_step(state, h)
+
+    def _at_the_end(self, state: State, h: float, why: str) -> Attempt | None:
+        """A step by `implicit-euler`, whose equations know where points run; None where anything bounces."""
+        if any(law.restitution > 0 for law in self.model.pairs.laws):
+            return None
+        saved = self.memory.snapshot()
+        solves = self._inelastic(state, h)
+        if isinstance(solves, list):
+            return Attempt(solves, form="euler", guard="euler", why=why)
+        self.memory.restore(saved)
+        return None
 
     def _in_one(self, state: State, h: float) -> Attempt | None:
         """A step without events, of one body, by Newton's method; None where there is none."""
