@@ -200,3 +200,22 @@ def test_a_broken_run_is_the_unbroken_one(name: str) -> None:
     for at in (1, 13, 26, 39):
         part = simulate(build(), duration=at * h, step=h, progress=False, **options)
         assert_identical(whole, part.resume(duration=(40 - at) * h))
+
+
+def test_boxes_in_a_bin_do_not_overlap() -> None:
+    """Eight boxes fall into a bin: every step is taken, no pair overlaps, nothing is made up."""
+    rng = np.random.default_rng(7)
+    scene = Scene()
+    scene.add("ground", shapes.halfspace((0, 0, 1)), fixed=True)
+    for k, normal in enumerate(((1, 0, 0), (-1, 0, 0), (0, 1, 0), (0, -1, 0))):
+        scene.add(f"wall {k}", shapes.halfspace(normal, offset=-0.35), fixed=True)
+    for k in range(8):
+        q = rng.normal(size=4)
+        place = (0.3 * (k // 2 % 2) - 0.15, 0.3 * (k % 2) - 0.15, 0.35 + 0.3 * (k // 4))
+        box = shapes.box(0.1, 0.08, 0.06)
+        scene.add(f"box {k}", box, mass=1.0, position=place, orientation=q / np.linalg.norm(q))
+    scene.friction(mu=0.5)
+    run = simulate(scene, duration=2.0, step=0.01, progress=False)
+    assert run.max_penetration < 1e-9
+    assert np.max(run.steps["dynamics"]) < 1e-9
+    assert np.max(run.steps["remainder_energy"]) < 1e-3 * run.energy[0]

@@ -14,6 +14,7 @@ constexpr int SUBSTEPS = 3;      // halvings before a part is taken in the end-o
 constexpr double AIM = 0.01;     // of the gap that counts as none: where a flight is to end
 constexpr double DEEPEST = 2e-12; // overlap at an impact, over the smaller body's size, that counts as none
 constexpr double FAR = 1e-15;     // the same, over the distance from the origin: rounding
+constexpr double OVERLAP = 1e-9;  // at the end of a flight, over the same: more is refused
 constexpr double DEEP = 0.2;     // overlap over the smaller body's size that says nothing about the instant
 constexpr double CROSSING = 1e-3; // overlap on the way, over the same, that counts as crossing
 constexpr int FINEST_REST = 6;   // halvings of a part in the end-of-step form
@@ -343,6 +344,14 @@ bool Island::beyond(const State &s, const std::vector<Solve> &flown, const Point
     return too_far;
 }
 
+// Whether a pair overlaps that did not: a contact was followed to a place where the bodies are not nearest.
+bool Island::overlaps(const Points &end, const Points &start) const {
+    return std::any_of(end.begin(), end.end(), [&](const TouchingPoint &p) {
+        if (!(p.gap < -OVERLAP * p.size)) return false;
+        return std::none_of(start.begin(), start.end(), [&](const TouchingPoint &q) { return q.pair == p.pair && q.gap < p.gap / 2; });
+    });
+}
+
 double Island::next_length(const Trial &low, const Trial &high, double top) const {
     double best = INFINITY;
     for (const Watched &l : low.watched) {
@@ -392,6 +401,7 @@ bool Island::part(const State &s, double left, const Points &start, std::vector<
         bool ok = fly(s, length, start, old, f, end);
         bool too_far = false;
         if (ok) too_far = beyond(s, f, start, old, end, trial);
+        if (ok && !too_far && overlaps(end, start)) ok = false;
         const bool gains = ok && !too_far && excess(f, length == step) > 0;
         if (gains || !ok) {
             if (have) break;

@@ -52,6 +52,7 @@ class Island {
     bool impact(const State &s, const Points &start, bool inelastic, Solve &out);
     bool beyond(const State &s, const std::vector<Solve> &flown, const Points &start, const Points &old, const Points &end, Trial &trial);
     bool crossed(const State &s, const Solve &f, int pair, double t0, double g0, double t1, double g1, int depth);
+    bool overlaps(const Points &end, const Points &start) const;
     double next_length(const Trial &low, const Trial &high, double top) const;
     double excess(const std::vector<Solve> &flown, bool whole) const;
     void made(const Solve &f, const std::vector<int> &label, std::vector<double> &out) const;
