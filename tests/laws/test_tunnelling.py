@@ -35,7 +35,7 @@ def test_bullet_stops_at_a_thin_plate(bullet: Any, h: float, stepper: str) -> No
     scene.friction(mu=0.3)
     run = simulate(scene, duration=2 * h, step=h, stepper=stepper)
     assert_lawful(run, 0.01)
-    assert run.steps["status"][0] in ("substepped", "converged")
+    assert run.steps["status"][0] == "substepped" or run.steps["impacts"][0] > 0
     assert np.all(run["bullet"].position[:, 0] < 0)
     # a slug that lands on its tip is an unstable equilibrium: it may fall over instead of standing
     assert abs(run["bullet"].velocity[-1, 0]) < (1e-6 if bullet.kind == "sphere" else 1.0)
@@ -51,7 +51,7 @@ def test_bullet_carries_a_free_plate_along(stepper: str) -> None:
     scene.add("bullet", shapes.sphere(0.01), mass=0.1, position=(-1.3, 0, 0), velocity=(1000, 0, 0))
     run = simulate(scene, duration=0.02, step=0.01, stepper=stepper)
     assert_lawful(run, 0.001)
-    assert run.steps["status"][0] in ("substepped", "converged")
+    assert run.steps["status"][0] == "substepped" or run.steps["impacts"][0] > 0
     np.testing.assert_allclose(run["plate"].velocity[-1, 0], 1000 * 0.1 / 1.1, rtol=1e-6)
     assert run["bullet"].position[-1, 0] < run["plate"].position[-1, 0]
 
@@ -66,7 +66,7 @@ def test_fast_ball_meets_a_ball(aim: float, stepper: str) -> None:
     scene.friction(mu=0.2)
     run = simulate(scene, duration=0.02, step=0.01, stepper=stepper)
     assert_lawful(run, 0.01)
-    assert run.steps["status"][0] in ("substepped", "converged")
+    assert run.steps["status"][0] == "substepped" or run.steps["impacts"][0] > 0
     p = 0.1 * run["ball"].velocity + run["target"].velocity
     np.testing.assert_allclose(p, np.tile((30, 0, 0), (3, 1)), atol=1e-8)
     assert run["target"].velocity[-1, 0] > 0.1
@@ -93,7 +93,7 @@ def test_fast_spinning_blade_does_not_pass_a_rod(stepper: str) -> None:
     scene.friction(mu=0.2)
     run = simulate(scene, duration=0.02, step=0.01, stepper=stepper)
     assert_lawful(run, 0.02)
-    assert run.steps["status"][0] in ("substepped", "converged")
+    assert run.steps["status"][0] == "substepped" or run.steps["impacts"][0] > 0
     assert run.kinetic_energy[-1] < 0.9 * run.kinetic_energy[0]
     assert_apart(run)
 
@@ -106,5 +106,5 @@ def test_planar_bullet(stepper: str) -> None:
     scene.add("disc", shapes.disc(0.01), mass=0.1, position=(-0.7, 0.1), velocity=(500, 20))
     run = simulate(scene, duration=0.02, step=0.01, stepper=stepper)
     assert_lawful(run, 0.01)
-    assert run.steps["status"][0] in ("substepped", "converged")
+    assert run.steps["status"][0] == "substepped" or run.steps["impacts"][0] > 0
     assert np.all(run["disc"].position[:, 0] < 0)
