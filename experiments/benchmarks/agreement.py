@@ -65,6 +65,7 @@ STEADY = (
     "sliding-spinning-ball",
     "spinning-egg",
 )
+NATIVE = ("disc-on-edge",)  # stepped by the native engine: whole runs alone are compared
 UNSTEADY = {"c07-disc": "polygons turn over their vertices like a pendulum upside down"}
 # with impacts as events, whose steps between impacts are compiled; velocities of rocking-block differ by more
 # than BOUND
@@ -138,17 +139,19 @@ def report(tables: dict[str, Table]) -> str:
         whole = f"{t['runs'][i]:7d}{t['apart'][i]:10.1e}{t['checks'][i]:8d}{t['changed'][i]:9d}"
         lines.append(f"  {name:24}{counts}{worst}{whole}")
     lines += [f"  {name}, whole runs are not judged: {why}" for name, why in UNSTEADY.items()]
+    lines += [f"  {name} is stepped by the native engine: whole runs alone are compared" for name in NATIVE]
     return "\n".join(lines + [f"  {name} is left out: {why}" for name, why in LEFT_OUT.items()])
 
 
 def check(tables: dict[str, Table]) -> list[Check]:
     t = tables["agreement"]
-    steady = np.isin(t["experiment"], STEADY)
+    steady, native = (np.isin(t["experiment"], names) for names in (STEADY, NATIVE))
+    compiled = t["compiled"][~native]
     return [
         at_most("position after a step / size", float(np.max(t["position"])), BOUND),
         at_most("velocity after a step / speed", float(np.max(t["velocity"])), BOUND),
         at_most("compiled steps that the stepper takes otherwise", float(np.sum(t["not_repeated"])), 0),
-        at_least("steps in compiled code, any experiment", float(np.min(t["compiled"])), 1),
+        at_least("steps in compiled code, any experiment", float(np.min(compiled, initial=1)), 1),
         at_most("position in whole runs", float(np.max(t["apart"][steady], initial=0.0)), WHOLE_BOUND, "m"),
         at_most("checks of experiments that come out otherwise", float(np.sum(t["changed"])), 0),
     ]

@@ -13,9 +13,9 @@ impact loses nothing: it never gains energy. Velocities before come from the mot
 says.
 
 Where less than SLOW of what loads add to the speeds in a step is asked for, e may be zero; so may it
-after the first `max_impacts` of a step. A contact that was open and is closed within a solve that is no
-impact keeps to Newton's law with a velocity u on the way: at its start, at its end without the contact, or in
-between.
+after the first `max_impacts` of a step, and after a part in the end-of-step form. A contact that was open
+and is closed within a solve that is no impact keeps to Newton's law with a velocity u on the way: at its
+start, at its end without the contact, or in between.
 """
 
 from __future__ import annotations
@@ -203,7 +203,7 @@ def _closing(
     least = np.zeros(int(group.max()) + 1)
     np.minimum.at(least, group, c["bounce"])
     missed = np.where(open_ & (-high > slow), least[group] - high, 0.0)
-    return np.maximum(np.maximum(missed, low - least[group]), 0.0)
+    return np.maximum(np.maximum(missed, low - c["bounce"]), 0.0)
 
 
 def _ratio(got: np.ndarray, wanted: np.ndarray) -> np.ndarray:
@@ -228,18 +228,22 @@ def _pulled(motion: MotionArrays) -> np.ndarray:
 
 
 def _spent(motion: MotionArrays, asked: Asked) -> np.ndarray:
-    """(S,) whether a body of the solve has had `max_impacts` impacts in the step before it."""
+    """(S,) whether a body of the solve may no longer bounce.
+
+    After `max_impacts` impacts in the step before it, or a part in the end-of-step form.
+    """
     counts = np.zeros(motion.moved.shape[1], int)
     out = np.zeros(len(motion.h), bool)
-    for k in np.flatnonzero(_many(asked, motion.impact)):
+    for k in np.flatnonzero(_many(asked, motion)):
         if k == 0 or asked.step[k] != asked.step[k - 1]:
             counts[:] = 0
         out[k] = np.any(counts[motion.moved[k]] >= asked.max_impacts)
-        counts[motion.moved[k]] += motion.impact[k]
+        counts[motion.moved[k]] += asked.max_impacts if motion.form[k] == "euler" else motion.impact[k]
     return out
 
 
-def _many(asked: Asked, impact: np.ndarray) -> np.ndarray:
-    """(S,) solves of steps with `max_impacts` impacts or more."""
+def _many(asked: Asked, motion: MotionArrays) -> np.ndarray:
+    """(S,) solves of steps with `max_impacts` impacts or more, or with a part in the end-of-step form."""
     _, row = np.unique(asked.step, return_inverse=True)
-    return np.asarray((np.bincount(row, impact) >= asked.max_impacts)[row])
+    many = np.bincount(row, motion.impact) >= asked.max_impacts
+    return np.asarray((many | (np.bincount(row, motion.form == "euler") > 0))[row])

@@ -43,7 +43,7 @@ def library() -> ctypes.CDLL | None:
     found.ig_scene.restype = ctypes.c_void_p
     for name in ("free", "piece", "laws", "pairs", "foreign"):
         getattr(found, f"ig_scene_{name}").restype = None
-    for name in ("ig_solves", "ig_contacts"):
+    for name in ("ig_solves", "ig_contacts", "ig_press"):
         getattr(found, name).restype = None
     return found
 

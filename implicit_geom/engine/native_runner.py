@@ -51,7 +51,8 @@ class NativeRunner:
         return int(np.clip(wanted, 1, self._most))
 
     def invalidate(self) -> None:
-        """The stepper takes a step itself: there is nothing to forget."""
+        """The stepper takes a step itself."""
+        self.native.pressed = np.zeros((0, 7))
 
 
 def step_rows(out: MarchOutput, ends: np.ndarray, h: float) -> np.ndarray:

@@ -10,14 +10,13 @@ from typing import Any
 import numpy as np
 
 from implicit_geom.engine.library import Foreign, address, library
-from implicit_geom.engine.native_shapes import NativeShape, native_shape
+from implicit_geom.engine.native_shapes import FOREIGN, NativeShape, native_shape
 from implicit_geom.geometry.patch_points import patch_points
 from implicit_geom.interface.errors import SimulationError
 from implicit_geom.machine.availability import available
 from implicit_geom.model.energy import EnergyScale
 from implicit_geom.model.model import Model, State
 from implicit_geom.model.placed_shape import PlacedShape
-from implicit_geom.model.records import POSITION
 from implicit_geom.model.solve_arrays import SOLVE, SolveArrays, contact_dtype
 from implicit_geom.process.signals import deferred
 
@@ -124,6 +123,11 @@ class NativeScene:
         self._failure: BaseException | None = None
         self._signals: list[int] = []  # that came while native code runs
         self._library.ig_scene_foreign(self._handle, self._foreign)
+
+    @property
+    def knows_all(self) -> bool:
+        """Whether it finds the closest points of every pair without asking."""
+        return all(shape.kind != FOREIGN for shape in self._shapes)
 
     def _piece(self, k: int, s: NativeShape) -> None:
         model = self.model
@@ -247,6 +251,18 @@ class NativeScene:
         n = self._library.ig_reason(self._handle, text, ctypes.c_int(200))
         return self._output(int(taken), int(counts[0]), int(counts[1]), text.raw[:n].decode())
 
+    @property
+    def pressed(self) -> np.ndarray:
+        """(n, 7) what contacts of crowds pressed with in the last step: where the next one starts."""
+        rows = np.zeros((self._library.ig_pressed(self._handle, None), 7))
+        self._library.ig_pressed(self._handle, address(rows))
+        return rows
+
+    @pressed.setter
+    def pressed(self, rows: np.ndarray) -> None:
+        rows = np.ascontiguousarray(rows, float)
+        self._library.ig_press(self._handle, ctypes.c_int(len(rows)), address(rows))
+
     def _output(self, taken: int, solves: int, contacts: int, reason: str) -> MarchOutput:
         B, dim = len(self.model.bodies), self.model.dim
         numbers, states, half = np.zeros((solves, 6)), np.zeros((solves, B, 13)), np.zeros((solves, B, 6))
@@ -270,12 +286,12 @@ class NativeScene:
         return MarchOutput(found, euler, divided, plain, notes[:, 3].astype(int), notes[:, 4], reason)
 
     def _contacts(self, count: int) -> np.ndarray:
-        whole, values = np.zeros((count, 9), np.int32), np.zeros((count, 25))
+        whole, values = np.zeros((count, 10), np.int32), np.zeros((count, 25))
         self._library.ig_contacts(self._handle, address(whole), address(values))
         dim = self.model.dim
         out = np.zeros(count, contact_dtype(dim))
         for k, name in enumerate(
-            ("solve", "pair", "feature", "first", "second", "stage", "impact", "lagged")
+            ("solve", "pair", "feature", "first", "second", "stage", "impact", "lagged", "slid")
         ):
             out[name] = whole[:, k]
         for k, name in enumerate(("point", "normal", "tangent", "binormal", "end_point")):
@@ -283,9 +299,7 @@ class NativeScene:
         names = ("gap", "p_n", "p_t", "p_o", "p_r", "v_t", "v_o", "v_r", "bounce", "approach")
         for k, name in enumerate(names, 15):
             out[name] = values[:, k]
-        position = out["stage"] == POSITION
-        out["slid"] = out["lagged"] & position
-        own = whole[:, 8] > 0
+        own = whole[:, 9] > 0
         for name, given in (("gap_point", "point"), ("gap_normal", "normal")):
             out[name][own] = out[given][own]
         return out

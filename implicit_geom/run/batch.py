@@ -26,7 +26,7 @@ from implicit_geom.model.solve_arrays import PARTS
 from implicit_geom.process.lazy import cached_property
 from implicit_geom.run.body_motion import BodyMotion
 from implicit_geom.run.initial_state import check_overlap, check_room, check_scales
-from implicit_geom.run.make_stepper import make_stepper
+from implicit_geom.run.make_stepper import make_stepper, native_runner
 from implicit_geom.run.native_lanes import march_all
 from implicit_geom.scene.notices import friction_missing
 from implicit_geom.scene.options import SimulationOptions
@@ -289,11 +289,8 @@ class Lane:
 
     @cached_property
     def native(self) -> NativeRunner | None:
-        """The engine that takes the steps of a scene of several bodies, as `simulate` does."""
-        found = getattr(self.solver, "native", None)
-        if found is None or self.model.moving.size == 1:
-            return None
-        return NativeRunner(found, self.solver, float(self.lengths[0]))
+        """The engine, where `simulate` uses it."""
+        return native_runner(self.model, self.solver, float(self.lengths[0]))
 
     def keep(self, state: State) -> None:
         self.taken += 1

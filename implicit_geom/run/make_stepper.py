@@ -6,6 +6,8 @@ from typing import TypeAlias
 
 from implicit_geom.classical.stepper import ClassicalStepper
 from implicit_geom.classical.surfaces import faceted_scene
+from implicit_geom.compiled.functions import support_map
+from implicit_geom.engine.native_runner import NativeRunner
 from implicit_geom.model.model import Model
 from implicit_geom.scene.options import SimulationOptions
 from implicit_geom.steppers.euler import EulerStepper
@@ -46,3 +48,17 @@ def make_stepper(model: Model, options: SimulationOptions) -> AnyStepper:
         guard=options.energy_guard,
         friction_tolerance=options.friction_tolerance,
     )
+
+
+def native_runner(model: Model, solver: AnyStepper, step: float) -> NativeRunner | None:
+    """The engine's runner for scenes that it steps.
+
+    One body in contacts of closed form is compiled; one of a shape unknown to the engine steps in Python.
+    """
+    native = getattr(solver, "native", None)
+    if native is None:
+        return None
+    closed = all(support_map.is_known(model.pairs[k].kernel.kind) for k in range(len(model.pairs)))
+    if model.moving.size == 1 and (closed or not native.knows_all):
+        return None
+    return NativeRunner(native, solver, step)

@@ -9,7 +9,6 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from implicit_geom.compiled.eligibility import why_not_compiled
-from implicit_geom.engine.native_runner import NativeRunner
 from implicit_geom.interface.errors import SceneError
 from implicit_geom.interface.progress import Progress, reporting
 from implicit_geom.interface.words import shown
@@ -21,7 +20,7 @@ from implicit_geom.model.solve_arrays import SolveArrays
 from implicit_geom.process.signals import HELD
 from implicit_geom.process.threads import paused
 from implicit_geom.run.initial_state import check_overlap, check_scales
-from implicit_geom.run.make_stepper import AnyStepper, make_stepper
+from implicit_geom.run.make_stepper import AnyStepper, make_stepper, native_runner
 from implicit_geom.run.record.call_account import Call
 from implicit_geom.run.record.recorder import Recorder
 from implicit_geom.run.record.solve_log import SolveLog
@@ -224,9 +223,9 @@ def _runner(model: Model, solver: AnyStepper, options: SimulationOptions) -> tup
 
     Scenes of several bodies go to the native engine; one body by itself has code of its own between events.
     """
-    native = getattr(solver, "native", None)
-    if native is not None and model.moving.size > 1:
-        return NativeRunner(native, solver, options.step), ""
+    native = native_runner(model, solver, options.step)
+    if native is not None:
+        return native, ""
     reason = why_not_compiled(model, options)
     if not reason and not available():
         reason = "not compiled: switched off, or llvmlite is missing"

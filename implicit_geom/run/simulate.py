@@ -49,7 +49,7 @@ def simulate(
     record               n: keep every n-th step and the last one, for long runs
     impacts              "events": steps of the RATTLE steppers are cut at the instants of impacts; "stages"
     impact_law           of impacts as events: "newton", "poisson" or "energetic"
-    max_impacts          in a step; the rest of it is then taken by implicit-euler, without restitution
+    max_impacts          of an island at which a step is cut (of a crowd: over its bodies)
     progress             True, False, a function of the fraction done; None: a bar on a terminal
     resume               a run to be continued by `duration`, see `Trajectory.resume`
 

@@ -37,8 +37,9 @@ class SimulationOptions:
     `record` = n keeps every n-th step and the last one.
     `impacts` = "events" cuts the steps of `implicit-rattle` and `implicit-rattle-4` at the instants of
     impacts; "stages" leaves them to the stages of the step. `impact_law` is the law of impacts as events (one
-    other than Newton's makes them that), `max_impacts` how many of them a step has: the rest of it is then
-    taken by `implicit-euler`, without restitution. Other steppers refuse them.
+    other than Newton's makes them that). A step is cut at up to `max_impacts` of them; in an island of more
+    than three bodies each counts once for every body. The rest of the step is one whose contacts may close on
+    the way, and obey Newton's law at its end. Other steppers refuse them.
     `stepper` is a name, or a `Stepper` (or its fields) where no name stands for the same.
     """
 

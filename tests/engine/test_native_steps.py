@@ -87,7 +87,9 @@ def test_a_native_step_is_the_python_one(name: str) -> None:
         ours = both.step(start, H)
         both.memory.warm.clear()
         theirs = both.reference_step(start, H)
-        if theirs.reason or ours.guard != "none" or way(ours) != way(theirs) or slides_on_a_patch(ours):
+        if theirs.reason or ours.guard != "none" or way(ours) != way(theirs):
+            continue
+        if slides_on_a_patch(ours) or slides_on_a_patch(theirs):
             continue
         off = differences(both.model, start, ours.solves[-1].end, theirs.solves[-1].end, H)
         assert max(off) <= BOUND, start.time

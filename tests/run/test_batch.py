@@ -145,7 +145,7 @@ def test_threads_and_neighbours_do_not_change_a_bit(kind: str) -> None:
 
     options: dict[str, Any] = {"duration": 0.5, "step": 0.01, "progress": False}
     first = simulate_batch(scene, values, threads=1, **options)
-    assert np.any(first.solved > 0)
+    assert np.any(first.solved > 0) == kind.startswith(("ellipsoid", "egg"))
     for threads in (2, 3, 8):
         again = simulate_batch(scene, values, threads=threads, **options)
         assert bits(again) == bits(first)

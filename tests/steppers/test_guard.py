@@ -68,7 +68,7 @@ def test_a_smaller_tolerance_gives_smaller_gains() -> None:
     """energy_guard bounds the gain of a step: 1e-4 < 1e-2 < none; without it more than 10 % are gained."""
     worst, guarded = [], []
     for guard in (10.0, 1e-2, 1e-4):
-        run = simulate(thin(0), duration=1.5, step=0.01, energy_guard=guard, progress=False)
+        run = simulate(thin(1), duration=1.5, step=0.01, energy_guard=guard, progress=False)
         gain, _ = gains(run, THIN)
         worst.append(float(gain.max()))
         guarded.append(int(np.sum(run.steps["guard"] != "none")))

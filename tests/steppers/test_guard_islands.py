@@ -87,8 +87,8 @@ def test_friction_pays_for_no_gain() -> None:
 @pytest.mark.parametrize("units", [(1e3, 1e3, 1e3), (1e-3, 1.0, 1.0), (1.0, 1.0, 1e3)])
 def test_units_change_nothing(units: tuple[float, float, float]) -> None:
     """In mm, g and ms, and where every speed is a thousandth: the same steps and modes."""
-    ours = simulate(cone(1), duration=0.8, step=0.01, progress=False)
-    theirs = simulate(cone(1, units=units), duration=0.8 * units[2], step=0.01 * units[2], progress=False)
+    ours = simulate(cone(2), duration=0.8, step=0.01, progress=False)
+    theirs = simulate(cone(2, units=units), duration=0.8 * units[2], step=0.01 * units[2], progress=False)
     for column in ("guard", "form", "solves", "contacts"):
         assert ours.steps[column].tolist() == theirs.steps[column].tolist()
     assert ours.contacts["mode"].tolist() == theirs.contacts["mode"].tolist()

@@ -23,7 +23,21 @@ struct Handle {
     std::vector<double> notes; // (steps, 5): end-of-step form, divided, not of order four, why, wall time in s
     std::size_t contacts = 0;
     std::string reason;
+    // what pressed in the last step, and where that ended; `given` instead of a step
+    std::vector<Pressed> pressed;
+    State last;
+    bool given = false;
 };
+
+bool same(const State &a, const State &b) {
+    if (a.body.size() != b.body.size()) return false;
+    for (std::size_t i = 0; i < a.body.size(); ++i) {
+        const BodyState &one = a.body[i], &two = b.body[i];
+        if (!std::equal(one.x, one.x + 3, two.x) || !std::equal(one.q, one.q + 4, two.q)) return false;
+        if (!std::equal(one.v, one.v + 3, two.v) || !std::equal(one.w, one.w + 3, two.w)) return false;
+    }
+    return true;
+}
 
 } // namespace
 
@@ -100,11 +114,13 @@ SHOWN int ig_march(void *handle, double time, const double *x, const double *q, 
     }
     h->solves.clear(), h->step_of.clear(), h->notes.clear(), h->reason.clear();
     h->contacts = 0;
+    if (!h->given && !same(s, h->last)) h->pressed.clear();
+    h->given = false;
     int taken = 0;
     for (; taken < steps; ++taken) {
         const auto started = std::chrono::steady_clock::now();
         Outcome out;
-        take_step(h->scene, s, step, out);
+        take_step(h->scene, s, step, h->pressed, out);
         if (!out.reason.empty()) {
             h->reason = out.reason;
             break;
@@ -120,8 +136,31 @@ SHOWN int ig_march(void *handle, double time, const double *x, const double *q, 
         for (double note : {double(out.used_euler), double(out.used_parts), double(out.used_plain), double(out.divided), took.count()})
             h->notes.push_back(note);
     }
+    h->last = s;
     counts[0] = int(h->solves.size()), counts[1] = int(h->contacts);
     return taken;
+}
+
+// What pressed in the last step of crowds: rows (count, 7) of pair, tag, normal, friction (3) and weight; their number.
+SHOWN int ig_pressed(void *handle, double *rows) {
+    const auto &pressed = static_cast<Handle *>(handle)->pressed;
+    for (std::size_t k = 0; rows && k < pressed.size(); ++k) {
+        const Pressed &p = pressed[k];
+        const double row[7] = {double(p.pair), double(p.tag), p.normal, p.friction[0], p.friction[1], p.friction[2], p.weight};
+        la::copy(row, rows + 7 * k, 7);
+    }
+    return int(pressed.size());
+}
+
+// The same given back: the next march goes on from there.
+SHOWN void ig_press(void *handle, int count, const double *rows) {
+    auto *h = static_cast<Handle *>(handle);
+    h->pressed.assign(std::size_t(count), Pressed());
+    for (Pressed &p : h->pressed) {
+        p.pair = int(rows[0]), p.tag = int(rows[1]), p.normal = rows[2], p.weight = rows[6];
+        la::copy(rows + 3, p.friction), rows += 7;
+    }
+    h->given = true;
 }
 
 // Of the last march: numbers (S, 6): step, form, start time, h, iterations, residual; states at the ends (S, bodies, 13):
@@ -144,7 +183,7 @@ SHOWN void ig_solves(void *handle, double *numbers, double *states, double *half
     std::memcpy(notes, h->notes.data(), h->notes.size() * sizeof(double));
 }
 
-// Contact by contact: whole (C, 9): solve, pair, feature, first, second, stage, impact, lagged, own_gap;
+// Contact by contact: whole (C, 10): solve, pair, feature, first, second, stage, impact, lagged, slid, own_gap;
 // numbers (C, 25): point, n, t, o, end_point, gap, p_n, p_f, slip, bounce, approach.
 SHOWN void ig_contacts(void *handle, int *whole, double *numbers) {
     auto *h = static_cast<Handle *>(handle);
@@ -152,8 +191,8 @@ SHOWN void ig_contacts(void *handle, int *whole, double *numbers) {
         for (const ContactRecord &c : h->solves[i].contacts) {
             const Pair &pair = h->scene.pairs[std::size_t(c.pair)];
             const int one = std::min(pair.body[0], pair.body[1]), two = std::max(pair.body[0], pair.body[1]);
-            const int row[9] = {int(i), c.pair, c.feature, one, two, c.stage, c.impact, c.lagged, c.own_gap};
-            std::memcpy(whole, row, sizeof row), whole += 9;
+            const int row[10] = {int(i), c.pair, c.feature, one, two, c.stage, c.impact, c.lagged, c.slid, c.own_gap};
+            std::memcpy(whole, row, sizeof row), whole += 10;
             const double *vectors[5] = {c.point, c.n, c.t, c.o, c.end_point};
             for (int k = 0; k < 5; ++k) la::copy(vectors[k], numbers + 3 * k);
             numbers[15] = c.gap, numbers[16] = c.p_n;

@@ -2,14 +2,6 @@
 #include "contact_problem.hpp"
 #include <algorithm>
 
-namespace {
-
-// (a contact at one point, in versions that know no others)
-template <class Contact> auto set_normals(Contact &c, int count, int) -> decltype(c.normals, void()) { c.normals = count; }
-template <class Contact> void set_normals(Contact &, int, long) {}
-
-} // namespace
-
 #if defined(__GNUC__)
 #pragma GCC visibility push(default)
 #endif
@@ -34,8 +26,7 @@ double ig_contact_solve(int dof, int bodies, const double *M, const double *M_in
     for (int k = 0; k < contacts; ++k) {
         Contact &c = q.contacts[std::size_t(k)];
         std::copy(body + 2 * k, body + 2 * k + 2, c.body);
-        set_normals(c, normals[k], 0);
-        c.rows = rows[k], c.mu = mu[k];
+        c.normals = normals[k], c.rows = rows[k], c.mu = mu[k];
         for (int side = 0; side < 2; ++side)
             for (int r = 0; r < most; ++r, J += dof) std::copy(J, J + dof, c.J[side][r]);
         std::copy(w, w + most, c.w), w += most;

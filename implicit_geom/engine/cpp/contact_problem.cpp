@@ -14,8 +14,10 @@ constexpr int START_SWEEPS = 30;   // before the first Newton step
 constexpr int INNER = 12;          // Newton steps of a subproblem
 constexpr std::size_t FEW = 24;      // contacts for which Newton steps are tried before sweeps
 constexpr double FIRST_WEIGHT = 100; // of their first subproblem
+constexpr double NEAR = 0.1;         // of a start near a solution: weight times the error there, over the speeds at hand
 constexpr int QUICK = 30;            // their factorisations
 constexpr int BUDGET = 300;        // factorisations
+constexpr int SWEEPS = 40000;      // sweeps
 constexpr double HELD = 1e6;         // weight of contacts in known modes
 constexpr double MOST_WEIGHT = 1e9;
 constexpr int STALLED = 25;          // subproblems without progress
@@ -48,7 +50,25 @@ struct Projected {
     bool any, slides;
     bool active[ROWS];
     double along[FRICTION], across; // where it slides: z_f / |z_f|, and rho mu sum P_n / |z_f|
+    double sum, lever[FRICTION], spin, friction[FRICTION]; // of a patch: sum P_n, c, u_s and P_f
 };
+
+// c = sum p_n lever / sum p_n of a patch with a row of spin; 0 where none presses.
+void mean_lever(const Contact &c, const double *p, double *out) {
+    double sum = 0;
+    for (int f = 0; f < FRICTION; ++f) out[f] = 0;
+    for (int r = 0; r < c.normals; ++r) sum += std::max(0.0, p[r]);
+    if (!(sum > 0)) return;
+    for (int r = 0; r < c.normals; ++r)
+        for (int f = 0; f < c.end() - c.normals; ++f) out[f] += std::max(0.0, p[r]) / sum * c.lever[r][f];
+}
+
+// p_s = c p_f
+double moment(const Contact &c, const double *lever, const double *p) {
+    double sum = 0;
+    for (int r = c.normals; r < c.end(); ++r) sum += lever[r - c.normals] * p[r];
+    return sum;
+}
 
 // One contact at one point alone: A p + b = u. False where no impulse obeys the law.
 bool solve_point(const double A[POINT][POINT], const double b[POINT], int rows, double mu, double p[POINT]) {
@@ -131,12 +151,12 @@ bool solve_friction(const double A[FRICTION][FRICTION], const double *b, int row
 // Proximal semi-smooth Newton with Gauss-Seidel sweeps.
 class Solver {
   public:
-    Solver(const Problem &problem, double tolerance, double enough, Solution &s)
-        : q(problem), tol(tolerance), enough(enough), s(s) {
+    Solver(const Problem &problem, double tolerance, double enough, double share, Solution &s)
+        : q(problem), tol(tolerance), enough(enough), share(share), s(s) {
         m = q.dof, size = q.bodies * m;
         prepare();
     }
-    void run();
+    bool run();
 
   private:
     void prepare();
@@ -155,7 +175,7 @@ class Solver {
     void keep_best();
 
     const Problem &q;
-    double tol, enough;
+    double tol, enough, share;
     Solution &s;
     int m, size;
     std::vector<double> A;    // (contacts, ROWS, ROWS) own blocks of the Delassus matrix
@@ -186,7 +206,7 @@ void Solver::prepare() {
             for (int r = 0; r < c.rows; ++r)
                 for (int t = 0; t < c.rows; ++t) {
                     double sum = 0;
-                    for (int j = 0; j < m; ++j) sum += c.J[side][r][j] * K[((k * 2 + side) * ROWS + t) * DOF + j];
+                    for (int j = 0; j < m; ++j) sum += c.seen(side, r)[j] * K[((k * 2 + side) * ROWS + t) * DOF + j];
                     A[(k * ROWS + r) * ROWS + t] += sum;
                 }
         }
@@ -219,8 +239,8 @@ void Solver::contact_velocities(const std::vector<double> &v) {
             double sum = c.w[r];
             for (int side = 0; side < 2; ++side) {
                 if (c.body[side] < 0) continue;
-                const double *own = &v[std::size_t(c.body[side]) * m];
-                for (int j = 0; j < m; ++j) sum += c.J[side][r][j] * own[j];
+                const double *own = &v[std::size_t(c.body[side]) * m], *row = c.seen(side, r);
+                for (int j = 0; j < m; ++j) sum += row[j] * own[j];
             }
             s.u[k * ROWS + r] = sum;
         }
@@ -231,18 +251,27 @@ void Solver::contact_velocities(const std::vector<double> &v) {
 double Solver::natural(std::size_t k, const double *p, const double *u) const {
     const Contact &c = q.contacts[k];
     double trace = 0;
-    for (int r = 0; r < c.rows; ++r) trace += A[(k * ROWS + r) * ROWS + r];
+    for (int r = 0; r < c.end(); ++r) trace += A[(k * ROWS + r) * ROWS + r];
     if (!(trace > 0)) return std::max(0.0, -u[0]);
     const double rho = 1.0 / trace;
-    double z[ROWS], worst = 0, sum = 0;
-    for (int r = 0; r < c.rows; ++r) z[r] = p[r] - rho * u[r];
+    double z[ROWS], P[ROWS], worst = 0, sum = 0, lever[FRICTION];
     for (int r = 0; r < c.normals; ++r) {
-        const double P = std::max(0.0, z[r]);
-        sum += P, worst = std::max(worst, std::fabs(P - p[r]));
+        P[r] = std::max(0.0, p[r] - rho * u[r]);
+        sum += P[r], worst = std::max(worst, std::fabs(P[r] - p[r]));
     }
-    const double most = c.mu * sum, length = length_of(z, c.normals, c.rows);
-    for (int r = c.normals; r < c.rows; ++r)
-        worst = std::max(worst, std::fabs((length <= most ? z[r] : most * z[r] / length) - p[r]));
+    if (c.turns) mean_lever(c, P, lever);
+    for (int r = c.normals; r < c.end(); ++r)
+        z[r] = p[r] - rho * (u[r] + (c.turns ? lever[r - c.normals] * u[c.end()] : 0.0));
+    const double most = c.mu * sum, length = length_of(z, c.normals, c.end());
+    for (int r = c.normals; r < c.end(); ++r) {
+        P[r] = length <= most ? z[r] : most * z[r] / length;
+        worst = std::max(worst, std::fabs(P[r] - p[r]));
+    }
+    if (c.turns) {
+        double extent = 0;
+        for (int r = 0; r < c.normals; ++r) extent = std::max(extent, length_of(c.lever[r], 0, c.end() - c.normals));
+        if (extent > 0) worst = std::max(worst, std::fabs(moment(c, lever, P) - p[c.end()]) / extent);
+    }
     return worst / rho;
 }
 
@@ -278,16 +307,25 @@ bool Solver::local(const Contact &c, const double *own, const double *b, double 
             p[r] = std::max(0.0, p[r] - u / own[r * ROWS + r]);
             sum += p[r];
         }
-        const int count = c.rows - c.normals;
+        const int count = c.end() - c.normals, spin = c.end();
         if (!count) continue;
-        double block[FRICTION][FRICTION], rest[FRICTION], found[POINT];
+        double block[FRICTION][FRICTION], rest[FRICTION], found[POINT], lever[FRICTION] = {0, 0, 0};
+        if (c.turns) mean_lever(c, p, lever);
+        const auto entry = [&](int r, int t) { return own[r * ROWS + t]; };
         for (int r = 0; r < count; ++r) {
-            rest[r] = b[c.normals + r];
-            for (int t = 0; t < c.normals; ++t) rest[r] += own[(c.normals + r) * ROWS + t] * p[t];
-            for (int t = 0; t < count; ++t) block[r][t] = own[(c.normals + r) * ROWS + c.normals + t];
+            const int row = c.normals + r;
+            rest[r] = b[row];
+            for (int t = 0; t < c.normals; ++t) rest[r] += entry(row, t) * p[t];
+            for (int t = 0; t < count; ++t) block[r][t] = entry(row, c.normals + t);
+            if (!c.turns) continue;
+            rest[r] += lever[r] * b[spin];
+            for (int t = 0; t < c.normals; ++t) rest[r] += lever[r] * entry(spin, t) * p[t];
+            for (int t = 0; t < count; ++t)
+                block[r][t] += lever[r] * entry(spin, c.normals + t) + entry(row, spin) * lever[t] + lever[r] * lever[t] * entry(spin, spin);
         }
         if (!solve_friction(block, rest, count, c.mu * sum, found)) return false;
         for (int r = 0; r < count; ++r) p[c.normals + r] = found[r];
+        if (c.turns) p[spin] = moment(c, lever, p);
     }
     return true;
 }
@@ -304,8 +342,8 @@ void Solver::sweep(int count, double until) {
                 double sum = c.w[r];
                 for (int side = 0; side < 2; ++side) {
                     if (c.body[side] < 0) continue;
-                    const double *v = &s.v[std::size_t(c.body[side]) * m];
-                    for (int j = 0; j < m; ++j) sum += c.J[side][r][j] * v[j];
+                    const double *v = &s.v[std::size_t(c.body[side]) * m], *row = c.seen(side, r);
+                    for (int j = 0; j < m; ++j) sum += row[j] * v[j];
                 }
                 for (int t = 0; t < c.rows; ++t) sum -= own[r * ROWS + t] * last[t];
                 b[r] = sum, p[r] = last[r];
@@ -314,7 +352,7 @@ void Solver::sweep(int count, double until) {
             for (int r = 0; r < c.rows; ++r) {
                 const double d = p[r] - s.p[k * ROWS + r];
                 if (d == 0) continue;
-                largest = std::max(largest, std::fabs(d) * own[r * ROWS + r]);
+                if (r < c.end()) largest = std::max(largest, std::fabs(d) * own[r * ROWS + r]);
                 s.p[k * ROWS + r] = p[r];
                 for (int side = 0; side < 2; ++side) {
                     if (c.body[side] < 0) continue;
@@ -346,26 +384,43 @@ void Solver::projected(std::size_t k, double weight, const double *pb, const dou
         P[r] = d.active[r] ? z : 0.0;
         sum += P[r], d.any |= d.active[r];
     }
-    for (int r = c.normals; r < c.rows; ++r) P[r] = d.any ? pb[r] - rho * u[r] : 0.0;
+    d.sum = sum, d.spin = c.turns ? u[c.end()] : 0.0;
+    for (int r = c.normals; r < c.rows; ++r) P[r] = 0;
     if (!d.any) return;
-    const double most = c.mu * sum, length = length_of(P, c.normals, c.rows);
-    if (length <= most) return;
-    d.slides = true, d.across = rho * most / length;
-    for (int r = c.normals; r < c.rows; ++r) d.along[r - c.normals] = P[r] / length, P[r] *= most / length;
+    for (double &lever : d.lever) lever = 0;
+    if (c.turns) mean_lever(c, P, d.lever);
+    for (int r = c.normals; r < c.end(); ++r) P[r] = pb[r] - rho * (u[r] + d.lever[r - c.normals] * d.spin);
+    const double most = c.mu * sum, length = length_of(P, c.normals, c.end());
+    if (length > most) {
+        d.slides = true, d.across = rho * most / length;
+        for (int r = c.normals; r < c.end(); ++r) d.along[r - c.normals] = P[r] / length, P[r] *= most / length;
+    }
+    if (!c.turns) return;
+    P[c.end()] = moment(c, d.lever, P);
+    for (int r = c.normals; r < c.end(); ++r) d.friction[r - c.normals] = P[r];
 }
 
 // D x at one contact.
 void Solver::derivative(const Contact &c, const Projected &d, const double *x, double *out) const {
-    double sum = 0;
+    const int count = c.end() - c.normals;
+    double sum = 0, part = 0, y[FRICTION], shift[FRICTION] = {0, 0, 0}; // shift: -dc
     for (int r = 0; r < c.normals; ++r) {
         out[r] = d.active[r] ? d.rho * x[r] : 0.0;
         sum += out[r];
     }
-    double part = 0;
-    if (d.slides)
-        for (int r = c.normals; r < c.rows; ++r) part += d.along[r - c.normals] * x[r];
-    for (int r = c.normals; r < c.rows; ++r)
-        out[r] = d.slides ? c.mu * d.along[r - c.normals] * sum + d.across * (x[r] - part * d.along[r - c.normals]) : d.rho * x[r];
+    if (c.turns)
+        for (int r = 0; r < c.normals; ++r)
+            for (int f = 0; f < count; ++f) shift[f] += (c.lever[r][f] - d.lever[f]) * out[r] / d.sum;
+    for (int f = 0; f < count; ++f) {
+        y[f] = x[c.normals + f];
+        if (c.turns) y[f] += d.lever[f] * x[c.end()] - d.spin * shift[f];
+        if (d.slides) part += d.along[f] * y[f];
+    }
+    for (int f = 0; f < count; ++f)
+        out[c.normals + f] = d.slides ? c.mu * d.along[f] * sum + d.across * (y[f] - part * d.along[f]) : d.rho * y[f];
+    if (!c.turns) return;
+    out[c.end()] = 0;
+    for (int f = 0; f < count; ++f) out[c.end()] += shift[f] * d.friction[f] + d.lever[f] * out[c.normals + f];
 }
 
 // R = M (v - v_free) - H P and its length, |R| in M^-1.
@@ -387,7 +442,7 @@ double Solver::residual(const std::vector<double> &v, const std::vector<double> 
         projected(k, c, &pb[k * ROWS], &s.u[k * ROWS], &P[k * ROWS], d);
         const double rho = d.rho;
         for (int r = 0; r < o.rows; ++r) {
-            change = std::max(change, std::fabs(P[k * ROWS + r] - pb[k * ROWS + r]) / rho);
+            if (r < o.end()) change = std::max(change, std::fabs(P[k * ROWS + r] - pb[k * ROWS + r]) / rho);
             for (int side = 0; side < 2; ++side)
                 if (o.body[side] >= 0)
                     for (int j = 0; j < m; ++j) R[std::size_t(o.body[side]) * m + j] -= o.J[side][r][j] * P[k * ROWS + r];
@@ -418,12 +473,13 @@ bool Solver::newton(std::vector<double> &pb, double weight, int budget, bool onc
     double speed = 0;
     for (int i = 0; i < size; ++i) speed = std::max(speed, std::fabs(q.v_free[i]));
     int stalled = 0;
-    while (s.factorisations < budget) {
+    while (s.factorisations < budget && s.sweeps < SWEEPS) {
         const std::vector<double> v_before = v, pb_before = pb;
         double length = residual(v, pb, weight, P, R);
         double last_half = length;
         int since = 0;
         bool solved = false;
+        const double floor = ROUNDING * std::max(weight, 1.0) * speed * std::sqrt(mass_scale); // (no step helps there)
         for (steps = 0; steps < INNER;) {
             const double small = std::max(0.1 * tol, std::min(0.1 * change, 1e-3));
             // |M^-1 R| in m/s, about
@@ -448,7 +504,7 @@ bool Solver::newton(std::vector<double> &pb, double weight, int budget, bool onc
                     double DJ[ROWS][DOF];
                     for (int j = 0; j < m; ++j) {
                         double x[ROWS], Dx[ROWS];
-                        for (int r = 0; r < c.rows; ++r) x[r] = c.J[t][r][j];
+                        for (int r = 0; r < c.rows; ++r) x[r] = c.seen(t, r)[j];
                         derivative(c, d, x, Dx);
                         for (int r = 0; r < c.rows; ++r) DJ[r][j] = Dx[r];
                     }
@@ -483,12 +539,13 @@ bool Solver::newton(std::vector<double> &pb, double weight, int budget, bool onc
                 residual(v, pb, weight, P, R);
                 break;
             }
+            const bool rounds = found <= floor && found > length / 10;
             v.swap(trial), P.swap(P_trial), R.swap(R_trial), length = found;
+            if (rounds) break;
             if (length <= last_half / 2) last_half = length, since = 0;
             else if (++since >= 5) break;
         }
-        // (rounding: no step is left that helps)
-        solved |= length <= ROUNDING * std::max(weight, 1.0) * speed * std::sqrt(mass_scale);
+        solved |= length <= floor;
         if (solved) {
             if (weight > 100 && s.factorisations > 0) {
                 // v and p as unknowns of their own: otherwise impulses keep an error of the weight's rounding
@@ -522,11 +579,15 @@ bool Solver::newton(std::vector<double> &pb, double weight, int budget, bool onc
                             for (int side = 0; side < 2; ++side)
                                 if (c.body[side] >= 0)
                                     for (int j = 0; j < m; ++j)
-                                        du[r] += c.J[side][r][j] * dv[std::size_t(c.body[side]) * m + j];
+                                        du[r] += c.seen(side, r)[j] * dv[std::size_t(c.body[side]) * m + j];
                         }
                         for (int r = 0; r < c.rows; ++r) dp[r] = 0;
                         if (d.any) derivative(c, d, du, dp);
                         for (int r = 0; r < c.rows; ++r) p[k * ROWS + r] -= dp[r];
+                        if (!c.turns) continue;
+                        double lever[FRICTION];
+                        mean_lever(c, &p[k * ROWS], lever);
+                        p[k * ROWS + std::size_t(c.end())] = moment(c, lever, &p[k * ROWS]);
                     }
                     for (int i = 0; i < size; ++i) v[i] += dv[i];
                 }
@@ -541,7 +602,7 @@ bool Solver::newton(std::vector<double> &pb, double weight, int budget, bool onc
             stalled = best < 0.9 * before ? 0 : stalled + 1;
             if (stalled > (best <= enough ? RESTING : STALLED)) return best <= enough;
             if (blocked > 0) --blocked;
-            else if (steps <= 7) weight = std::min(weight * (steps <= 2 ? 4 : 2), MOST_WEIGHT);
+            else if (steps <= 7) weight = std::min(weight * (steps <= 1 ? 16 : steps <= 2 ? 4 : 2), MOST_WEIGHT);
         } else {
             if (once) return false;
             v = v_before, pb = pb_before;
@@ -558,34 +619,38 @@ bool Solver::newton(std::vector<double> &pb, double weight, int budget, bool onc
     return false;
 }
 
-void Solver::run() {
+bool Solver::run() {
     if (q.contacts.empty()) {
         s.v = q.v_free, s.error = 0;
-        return;
+        return true;
     }
     best_p = s.p;
     keep_best();
+    tol = std::max(tol, share * best), enough = std::max(enough, share * best);
     // Newton steps alone, from a solution near by or where contacts are few
     const bool near = s.weight > 0;
+    double speed = 0;
+    for (double v : q.v_free) speed = std::max(speed, std::fabs(v));
+    const double weight = near ? std::max(1.0, std::min(s.weight / 4, NEAR * speed / best)) : FIRST_WEIGHT;
     if (best > tol && (near || q.contacts.size() <= FEW)) {
         std::vector<double> pb = s.p;
-        if (!newton(pb, near ? std::max(1.0, s.weight / 4) : FIRST_WEIGHT, QUICK, true) && !near) s.weight = 0;
+        if (!newton(pb, weight, QUICK, true) && !near) s.weight = 0;
         s.p = best_p;
     }
-    const int blocks = near ? 0 : 3;
-    for (int i = 0; i < blocks && best > tol; ++i) {
+    for (int i = 0; i < 3 && best > tol; ++i) {
         sweep(START_SWEEPS / 3, 0.01 * tol);
         keep_best();
     }
     if (best > tol) {
         s.p = best_p;
         std::vector<double> pb = s.p;
-        newton(pb, near ? std::max(1.0, s.weight / 4) : 1.0, BUDGET, false);
+        newton(pb, near ? std::max(1.0, weight / 4) : 1.0, BUDGET, false);
     }
     s.p = best_p;
     velocities_of_impulses();
     contact_velocities(s.v);
     s.error = law_error();
+    return s.error <= enough;
 }
 
 } // namespace
@@ -629,7 +694,7 @@ bool solve_held(const Problem &q, const std::vector<Held> &held, double enough, 
                 double *block = lu.block(c.body[side], c.body[t]);
                 for (int r = 0; r < rows(k); ++r)
                     for (int i = 0; i < m; ++i)
-                        for (int j = 0; j < m; ++j) block[i * m + j] += rho[k] * at(k, side, r)[i] * c.J[t][r][j];
+                        for (int j = 0; j < m; ++j) block[i * m + j] += rho[k] * at(k, side, r)[i] * c.seen(t, r)[j];
             }
     }
     if (!lu.factorise()) return false;
@@ -650,7 +715,7 @@ bool solve_held(const Problem &q, const std::vector<Held> &held, double enough, 
                 double sum = c.w[r];
                 for (int side = 0; side < 2; ++side)
                     if (c.body[side] >= 0)
-                        for (int j = 0; j < m; ++j) sum += c.J[side][r][j] * v[std::size_t(c.body[side]) * m + j];
+                        for (int j = 0; j < m; ++j) sum += c.seen(side, r)[j] * v[std::size_t(c.body[side]) * m + j];
                 u[k * ROWS + r] = sum;
                 if (r >= rows(k)) continue;
                 worst = std::max(worst, std::fabs(sum));
@@ -670,7 +735,7 @@ bool solve_held(const Problem &q, const std::vector<Held> &held, double enough, 
                 double du = u[k * ROWS + r];
                 for (int side = 0; side < 2; ++side)
                     if (c.body[side] >= 0)
-                        for (int j = 0; j < m; ++j) du += c.J[side][r][j] * R[std::size_t(c.body[side]) * m + j];
+                        for (int j = 0; j < m; ++j) du += c.seen(side, r)[j] * R[std::size_t(c.body[side]) * m + j];
                 p[k * ROWS + r] -= rho[k] * du;
             }
         }
@@ -688,9 +753,9 @@ bool solve_held(const Problem &q, const std::vector<Held> &held, double enough, 
     return s.error <= enough;
 }
 
-void solve(const Problem &problem, double tolerance, double enough, Solution &s) {
+bool solve(const Problem &problem, double tolerance, double enough, Solution &s, double share) {
     s.factorisations = s.sweeps = 0;
-    Solver(problem, tolerance, enough, s).run();
+    return Solver(problem, tolerance, enough, share, s).run();
 }
 
 } // namespace contact

@@ -20,12 +20,12 @@ constexpr double LAW = 1e-9;
 
 // As a flight: with one friction a patch, or one for each of its points.
 bool Island::euler(const State &s, double h, Solve &out) {
-    for (bool each : {false, true}) {
-        if (!each && members.size() > 1) continue;
-        split = each;
-        if (euler_so(s, h, out)) return true;
-    }
-    return false;
+    Points near;
+    if (!points(s, h, near)) return false;
+    split = pairs_in_company(near);
+    if (euler_so(s, h, out)) return true;
+    split.assign(scene.pairs.size(), 1);
+    return euler_so(s, h, out);
 }
 
 bool Island::euler_so(const State &s, double h, Solve &out) {
@@ -73,7 +73,7 @@ bool Island::euler_so(const State &s, double h, Solve &out) {
                         }
                 }
             balance(there, pc, own);
-            contact_rows(scene, out.end, first, pc.points, pc.at, index, c, pc.rows);
+            contact_rows(scene, out.end, first, pc.points, pc.at, index, true, c, pc.rows);
             for (int i = 0; i < pc.points; ++i) {
                 double u[4];
                 relative_velocity(out.end, first[i], first[i].point, u);
@@ -96,9 +96,11 @@ bool Island::euler_so(const State &s, double h, Solve &out) {
             else la::copy(momentum, free + 3);
         }
         found.p = p;
-        contact::solve(q, 1e-13 * speed, 1e-10 * speed, found);
+        const bool crowded = contacts.size() > FEW;
+        const double close = crowded ? CROWDED : CLOSE;
+        const bool solved = contact::solve(q, close / 3 * speed, 1e-10 * speed, found, crowded ? ROUGH : 0.0);
         out.factorisations += found.factorisations;
-        if (!(found.error <= LAW * speed)) return false;
+        if (!solved && !(found.error <= LAW * speed)) return false;
         for (std::size_t k = 0; k < contacts.size(); ++k) {
             PatchContact moved = contacts[k];
             const double away = balance(there, moved, &found.p[contact::ROWS * k]);
@@ -119,7 +121,8 @@ bool Island::euler_so(const State &s, double h, Solve &out) {
         const double rounding = 3e-16 * reach / (h * speed); // of gaps over the step
         history.push_back(change);
         if (history.size() > 3) least = std::min(least, history[history.size() - 4]);
-        done = change <= CLOSE || (change < ENOUGH + rounding && change > least / 2);
+        done = change <= close || (change < ENOUGH + rounding && change > least / 2);
+        done &= found.error <= LAW * speed;
         done &= shift <= SHIFT || (shift < ENOUGH && change < ENOUGH + rounding);
         if (done || change > 0.1) nu_next = g;
         else acceleration.next(x, g, nu_next);

@@ -5,8 +5,10 @@
 //   stage 2   M (nu+ - nu_half) = h/2 F(q+) + W(q+) p_b
 //             0 <= p_b,n _|_ W_n(q+)^T nu+ >= 0,   friction of p_b against W_t(q+)^T nu+
 //
-// Stage 1 by rounds: each is a contact problem about the end of the step that the last one found,
-//   u_n = d(q+) / h + W_n^T (nu - nu_k),   u_t = slip_k + W_t^T (nu - nu_k).
+// Stage 1 by rounds: each is a contact problem about the end of the step that the last one found, where gaps and slip
+// have the derivatives of motions that end there,
+//   u_n = d(q+) / h + W_n(q+)^T T (nu - nu_k),   u_t = slip_k + W_t^T (nu - nu_k),
+// T = dexp(h w) and slip_k the mean of those with W_t(q) and W_t(q+).
 //
 // In a composition of order four modes are known after the first of its parts, and held in the others.
 #include "anderson.hpp"
@@ -26,6 +28,7 @@ constexpr double CLOSE = 3e-13;  // change of the velocities in a round, over th
 constexpr double EXACT = 1e-14;  // the same where nothing touches
 constexpr double ENOUGH = 1e-10; // where rounding allows no less
 constexpr double SHIFT = 1e-12;  // of the point at which friction acts, in a round, over the body's size
+constexpr double FAST = 0.1;     // change over that of the round before, below which rounds need no acceleration
 constexpr int STAGE_ROUNDS = 60; // of stage 2, for that point
 constexpr double LAW = 1e-9;     // error of a contact problem, over the same, above which it is not solved
 constexpr double LAG = 2.0;      // slip at the start, over what friction could undo, from which friction lags
@@ -103,17 +106,75 @@ bool held_in(const double *p, double h, const contact::Contact &c, bool slides) 
     return slides || std::sqrt(friction) <= c.mu * sum * (1 + 1e-12);
 }
 
+// Speed of the second body's slip on the first at a place of a contact.
+double slips(const State &s, const TouchingPoint &p, const double *at) {
+    double u[4];
+    relative_velocity(s, p, at, u);
+    return std::hypot(u[1], u[2]);
+}
+
+// The least slip of the rows of friction, at its place and all over the patch: slip is linear along a line.
+double least_slip(const State &s, const std::vector<TouchingPoint> &points, const PatchContact &c) {
+    const TouchingPoint &first = points[std::size_t(c.first_point)];
+    double u[contact::NORMALS][contact::FRICTION], least = INFINITY;
+    const auto slip_at = [&](const double *at, double *out) {
+        double seen[4], sum = 0;
+        relative_velocity(s, first, at, seen);
+        for (int r = 0; r < c.rows.count; ++r) out[r] = c.rows.scale[r] * seen[1 + c.rows.component[r]], sum += out[r] * out[r];
+        return std::sqrt(sum);
+    };
+    for (int i = 0; i < c.points; ++i) {
+        least = std::min(least, slip_at(points[std::size_t(c.first_point + i)].point, u[i]));
+        for (int j = 0; j < i; ++j) {
+            double d[contact::FRICTION], along = 0, far = 0, sum = 0;
+            for (int r = 0; r < c.rows.count; ++r) d[r] = u[j][r] - u[i][r], along -= d[r] * u[i][r], far += d[r] * d[r];
+            const double t = far > 0 ? std::min(std::max(along / far, 0.0), 1.0) : 0.0;
+            for (int r = 0; r < c.rows.count; ++r) sum += std::pow(u[i][r] + t * d[r], 2);
+            least = std::min(least, std::sqrt(sum));
+        }
+    }
+    double own[contact::FRICTION];
+    return std::min(least, slip_at(c.at, own));
+}
+
+// Whether a contact was open, or approached, at the start.
+bool struck(const std::vector<TouchingPoint> &points, const PatchContact &c) {
+    const auto first = points.begin() + c.first_point;
+    return !std::all_of(first, first + c.points, [](const TouchingPoint &p) { return p.resting(); });
+}
+
 // Velocities of a contact's rows, without w.
 void seen(const contact::Contact &c, const TouchingPoint &p, const double *nu, int dim, double *out) {
     const int dof = dim == 2 ? 3 : 6;
     for (int r = 0; r < c.rows; ++r) {
         out[r] = 0;
         for (int side = 0; side < 2; ++side) {
-            const double *v = nu + 6 * std::size_t(side ? p.second : p.first);
-            for (int i = 0; i < dim; ++i) out[r] += c.J[side][r][i] * v[i];
-            for (int i = dim; i < dof; ++i) out[r] += c.J[side][r][i] * v[dim == 2 ? 5 : i];
+            const double *v = nu + 6 * std::size_t(side ? p.second : p.first), *row = c.seen(side, r);
+            for (int i = 0; i < dim; ++i) out[r] += row[i] * v[i];
+            for (int i = dim; i < dof; ++i) out[r] += row[i] * v[dim == 2 ? 5 : i];
         }
     }
+}
+
+// Friction along a known slip as part of what the normal row pushes with.
+void fold(contact::Contact &c, const double *slip) {
+    double along[contact::FRICTION];
+    const int count = c.end() - 1;
+    la::copy(slip, along, count), make_unit(along, count);
+    for (int side = 0; side < 2; ++side)
+        for (int r = 0; r < count; ++r)
+            for (int i = 0; i < contact::DOF; ++i) c.J[side][0][i] -= c.mu * along[r] * c.J[side][1 + r][i];
+    c.rows = 1;
+}
+
+// row T of the angular part of a row at the end of a motion that turns by theta: T = dexp(theta).
+void at_motion(const double *theta, double *row) {
+    const double square = la::dot(theta, theta), angle = std::sqrt(square);
+    const double b = angle > 1e-4 ? (1 - std::cos(angle)) / square : 0.5 - square / 24;
+    const double c = angle > 1e-4 ? (angle - std::sin(angle)) / (square * angle) : 1. / 6 - square / 120;
+    double one[3], two[3]; // T^T row = row - b theta x row + c theta x (theta x row)
+    la::cross(theta, row, one), la::cross(theta, one, two);
+    for (int i = 0; i < 3; ++i) row[i] += -b * one[i] + c * two[i];
 }
 
 } // namespace
@@ -148,15 +209,32 @@ bool Island::successor(const State &end, const TouchingPoint &p, const double *m
     return true;
 }
 
-// Of a body by itself with one friction a patch, as C07's one contact; where that does not settle, and where several
-// bodies move, each of a patch's points has friction of its own.
+// With one friction a patch, as C07's one contact, of a body that touches no other that moves; where that does not
+// settle, each point has friction of its own.
 bool Island::flight(const State &s, double h, const Points &start, const Points &old, const std::vector<char> *slides,
                     Solve &out, Points &end_points) {
-    split = members.size() > 1;
+    split = pairs_in_company(old);
+    for (const TouchingPoint &p : old)
+        if (!p.resting()) split[p.pair] = 1; // (as in an impact)
     if (flight_so(s, h, start, old, slides, out, end_points)) return true;
-    if (split || slides || patch_contacts(old, false).size() == old.size()) return false;
-    split = true;
+    if (slides || patch_contacts(old, split).size() == old.size()) return false;
+    split.assign(scene.pairs.size(), 1);
     return flight_so(s, h, start, old, slides, out, end_points);
+}
+
+// Of each pair, whether its bodies' contacts connect several bodies that move.
+std::vector<char> Island::pairs_in_company(const Points &points) const {
+    std::vector<char> out(scene.pairs.size(), 0);
+    if (members.size() == 1) return out;
+    std::vector<std::array<int, 2>> joined;
+    for (const TouchingPoint &p : points) joined.push_back({p.first, p.second});
+    const std::vector<int> label = connected(joined);
+    std::vector<int> bodies(scene.bodies, 0);
+    for (int b : members) ++bodies[label[b]];
+    for (const TouchingPoint &p : points)
+        for (int b : {p.first, p.second})
+            if (mask[b] && bodies[label[b]] > 1) out[p.pair] = 1;
+    return out;
 }
 
 bool Island::flight_so(const State &s, double h, const Points &start, const Points &old, const std::vector<char> *slides,
@@ -176,7 +254,7 @@ bool Island::flight_so(const State &s, double h, const Points &start, const Poin
     q.contacts.resize(m);
     for (PatchContact &c : contacts) { // (how many rows of friction)
         contact::Contact spare;
-        contact_rows(scene, s, &old[std::size_t(c.first_point)], c.points, c.at, index, spare, c.rows);
+        contact_rows(scene, s, &old[std::size_t(c.first_point)], c.points, c.at, index, false, spare, c.rows);
     }
     contact::Solution found;
     for (PatchContact &c : contacts) at_pivot(s, old, c);
@@ -194,33 +272,31 @@ bool Island::flight_so(const State &s, double h, const Points &start, const Poin
     const std::vector<double> nu_start = nu;
     load_velocities(s, h / 2, kick.data());
     std::vector<char> lag(m, 0);
-    std::vector<double> start_slip(contact::FRICTION * m), mean(contact::FRICTION * m), gap(count), end_at(3 * m);
+    std::vector<double> start_spin(m), start_slip(contact::FRICTION * m), mean(contact::FRICTION * m), gap(count), end_at(3 * m);
+    Points successors{std::size_t(count)};
     const auto set_rows = [&](std::size_t k) {
         PatchContact &c = contacts[k];
-        contact_rows(scene, s, &old[std::size_t(c.first_point)], c.points, c.at, index, q.contacts[k], c.rows);
+        contact_rows(scene, s, &old[std::size_t(c.first_point)], c.points, c.at, index, !slides, q.contacts[k], c.rows);
         double u[contact::ROWS];
         seen(q.contacts[k], old[std::size_t(c.first_point)], nu_start.data(), dim, u);
         for (int r = 0; r < c.rows.count; ++r) start_slip[contact::FRICTION * k + r] = u[c.points + r];
+        if (q.contacts[k].turns) start_spin[k] = u[q.contacts[k].end()];
     };
     for (std::size_t k = 0; k < m; ++k) {
         set_rows(k);
         const Pair &pair = scene.pairs[old[std::size_t(contacts[k].first_point)].pair];
         // where the point of friction is not known yet, it must slide wherever it is
-        double slip = INFINITY;
-        for (int i = 0; i < contacts[k].points; ++i) {
-            const TouchingPoint &p = old[std::size_t(contacts[k].first_point + i)];
-            double u[4], sum = 0;
-            relative_velocity(s, p, p.point, u);
-            for (int r = 0; r < contacts[k].rows.count; ++r) sum += std::pow(contacts[k].rows.scale[r] * u[1 + contacts[k].rows.component[r]], 2);
-            slip = std::min(slip, std::sqrt(sum));
-        }
+        const double slip = least_slip(s, old, contacts[k]);
         const double pushed = std::max(pulled[pair.body[0]], pulled[pair.body[1]]) * std::fabs(h) / step / 2;
-        lag[k] = slides ? (*slides)[k] : !brief && slip > LAG * q.contacts[k].mu * pushed && slip > 1e-9 * speed;
+        lag[k] = slides ? (*slides)[k] : !struck(old, contacts[k]) && !brief && slip > LAG * q.contacts[k].mu * pushed && slip > 1e-9 * speed;
     }
+    // (of contacts at one point that lag, friction is known but for its size)
+    const auto folds = [&](std::size_t k) { return lag[k] && !slides && !brief && contacts[k].points == 1; };
     out = Solve();
     out.form = RATTLE_STEP, out.h = h, out.start = s, out.bodies = mask;
     State &end = out.end;
     double least = INFINITY, error = INFINITY, moved = 0;
+    const double close = m > FEW ? CROWDED : count ? CLOSE : EXACT;
     std::vector<double> history, x, g, nu_next;
     Anderson acceleration(DEPTH);
     bool done = false;
@@ -228,10 +304,9 @@ bool Island::flight_so(const State &s, double h, const Points &start, const Poin
         engine::advance(scene, s, nu.data(), h, end);
         for (std::size_t k = 0; k < m; ++k) {
             PatchContact &pc = contacts[k];
-            contact::Contact &c = q.contacts[k];
+            if (folds(k)) set_rows(k);
+            contact::Contact &c = q.contacts[k], at_end;
             const TouchingPoint &first = old[std::size_t(pc.first_point)];
-            double rows[contact::ROWS];
-            seen(c, first, nu.data(), dim, rows);
             if (k == 0 || first.pair != old[std::size_t(contacts[k - 1].first_point)].pair) {
                 end_points.clear();
                 if (!points_of(end, first.pair, end_points)) return false;
@@ -240,37 +315,38 @@ bool Island::flight_so(const State &s, double h, const Points &start, const Poin
             const bool known = found.p.size() == contact::ROWS * m;
             for (int i = 0; i < pc.points; ++i) share[i] = known ? std::fabs(found.p[contact::ROWS * k + i]) : 0.0, sum += share[i];
             la::zero(at, 3);
-            TouchingPoint there;
+            TouchingPoint *there = &successors[std::size_t(pc.first_point)];
             for (int i = 0; i < pc.points; ++i) {
                 const int j = pc.first_point + i;
-                if (!successor(end, old[std::size_t(j)], &material[3 * std::size_t(j)], start, end_points, there)) return false;
-                gap[j] = there.gap;
-                c.w[i] = brief ? 0.0 : gap[j] / h - rows[i];
-                for (int e = 0; e < 3; ++e) at[e] += (sum > 0 ? share[i] / sum : 1.0 / pc.points) * there.point[e];
+                if (!successor(end, old[std::size_t(j)], &material[3 * std::size_t(j)], start, end_points, there[i])) return false;
+                gap[j] = there[i].gap;
+                for (int e = 0; e < 3; ++e) at[e] += (sum > 0 ? share[i] / sum : 1.0 / pc.points) * there[i].point[e];
             }
-            const double *nu_1 = &nu[6 * std::size_t(first.first)], *nu_2 = &nu[6 * std::size_t(first.second)];
-            double axis[3], velocity[3], one[3], arm[3];
-            la::subtract(at, end.body[first.second].x, arm);
-            la::cross(nu_2 + 3, arm, velocity);
-            la::subtract(at, end.body[first.first].x, arm);
-            la::cross(nu_1 + 3, arm, one);
-            for (int i = 0; i < 3; ++i) velocity[i] += nu_2[i] - nu_1[i] - one[i];
-            for (int r = 0; r < pc.rows.count; ++r) {
-                const int which = pc.rows.component[r];
-                double at_end;
-                if (which == 2) {
-                    at_end = la::dot(there.n, nu_2 + 3) - la::dot(there.n, nu_1 + 3);
-                } else {
-                    // (an axis that is given is that at the end, others turn with the normal)
-                    const Law &law = scene.laws[scene.pairs[first.pair].law];
-                    if (law.directed && law.e[0] != law.e[1]) la::copy(which == 0 ? there.t : there.o, axis);
-                    else turned(which == 0 ? first.t : first.o, first.n, there.n, axis);
-                    at_end = la::dot(axis, velocity);
+            // (an axis that is given is that at the end, others turn with the normal)
+            const Law &law = scene.laws[scene.pairs[first.pair].law];
+            if (!(law.directed && law.e[0] != law.e[1]))
+                turned(first.t, first.n, there[0].n, there[0].t), turned(first.o, first.n, there[0].n, there[0].o);
+            Rows end_rows;
+            contact_rows(scene, end, there, pc.points, at, index, c.turns, at_end, end_rows);
+            c.turned = !brief;
+            for (int side = 0; side < 2 && c.turned; ++side) {
+                const double *w = &nu[6 * std::size_t(side ? first.second : first.first) + 3], theta[3] = {h * w[0], h * w[1], h * w[2]};
+                for (int r = 0; r < c.rows; ++r) {
+                    double *G = c.G[side][r], *own = at_end.J[side][r];
+                    const double *J = c.J[side][r];
+                    if (dim == 3) at_motion(theta, own + 3);
+                    for (int i = 0; i < q.dof; ++i) G[i] = r < c.normals ? own[i] : (J[i] + own[i]) / 2;
                 }
-                const std::size_t place = contact::FRICTION * k + std::size_t(r);
-                mean[place] = (rows[pc.points + r] + pc.rows.scale[r] * at_end) / 2;
-                c.w[pc.points + r] = brief ? 0.0 : (lag[k] ? start_slip[place] : mean[place]) - rows[pc.points + r];
             }
+            double rows[contact::ROWS];
+            seen(c, first, nu.data(), dim, rows);
+            for (int r = 0; r < c.rows; ++r) {
+                const std::size_t place = contact::FRICTION * k + std::size_t(r - c.normals);
+                if (r >= c.normals && r < c.end()) mean[place] = rows[r];
+                c.w[r] = brief ? 0.0 : r < c.normals ? gap[pc.first_point + r] / h - rows[r] : 0.0;
+                if (!brief && lag[k] && r >= c.normals) c.w[r] = (r < c.end() ? start_slip[place] : start_spin[k]) - rows[r];
+            }
+            if (folds(k)) fold(c, &start_slip[contact::FRICTION * k]);
         }
         for (int j = 0; j < n; ++j) {
             const int b = members[j];
@@ -302,10 +378,19 @@ bool Island::flight_so(const State &s, double h, const Points &start, const Poin
             }
             if (!contact::solve_held(q, held, LAW * speed, found)) return false;
         } else {
-            contact::solve(q, 1e-13 * speed, 1e-10 * speed, found);
+            const bool solved = contact::solve(q, close / 3 * speed, 1e-10 * speed, found, m > FEW ? ROUGH : 0.0);
+            if (!solved && !(found.error <= LAW * speed)) return false;
+            for (std::size_t k = 0; k < m; ++k) {
+                if (!folds(k)) continue;
+                double *p = &found.p[contact::ROWS * k], *u = &found.u[contact::ROWS * k], along[contact::FRICTION];
+                const int count = contacts[k].rows.count;
+                la::copy(&start_slip[contact::FRICTION * k], along, count), make_unit(along, count);
+                for (int r = 0; r < count; ++r) {
+                    p[1 + r] = -q.contacts[k].mu * p[0] * along[r], u[1 + r] = start_slip[contact::FRICTION * k + std::size_t(r)];
+                }
+            }
         }
         out.factorisations += found.factorisations;
-        if (!(found.error <= LAW * speed)) return false;
         double change = 0;
         x.clear(), g.clear();
         for (int j = 0; j < n; ++j)
@@ -321,34 +406,30 @@ bool Island::flight_so(const State &s, double h, const Points &start, const Poin
         for (std::size_t k = 0; k < m; ++k) {
             if (contacts[k].points == 1 || !contacts[k].rows.count) continue;
             const double size = old[std::size_t(contacts[k].first_point)].size;
-            for (int i = 0; i < 3; ++i) x.push_back(contacts[k].at[i] * speed / size);
             shift = std::max(shift, balance(old, contacts[k], &found.p[contact::ROWS * k]) / size);
-            for (int i = 0; i < 3; ++i) g.push_back(contacts[k].at[i] * speed / size);
+            if (q.contacts[k].turns) found.p[contact::ROWS * k + std::size_t(q.contacts[k].end())] = 0;
+            set_rows(k);
         }
         change /= speed;
         history.push_back(change);
         out.rounds = round + 1;
         const double rounding = 3e-16 * reach / (std::fabs(h) * speed); // of gaps over the step
         if (history.size() > 3) least = std::min(least, history[history.size() - 4]);
-        bool settled = (brief && round > 0) || change <= (count ? CLOSE : EXACT) || (change < ENOUGH + rounding && change > least / 2);
+        bool settled = (brief && round > 0) || change <= close || (change < ENOUGH + rounding && change > least / 2);
+        settled &= found.error <= LAW * speed;
         settled &= shift <= SHIFT || (shift < ENOUGH && shift > moved / 2);
         const double worse = std::max(change, shift);
         history.back() = worse;
         if (history.size() > PATIENCE && worse > ENOUGH + rounding && worse > 0.5 * history[history.size() - PATIENCE]) return false;
         error = change, moved = shift;
-        if (settled || change > 0.1) nu_next = g; // (impulses and velocities that belong together)
+        const bool fast = history.size() > 1 && change < FAST * history[history.size() - 2];
+        if (settled || fast || change > 0.1) nu_next = g; // (impulses and velocities that belong together)
         else acceleration.next(x, g, nu_next);
         for (int j = 0, k = 0; j < n; ++j)
             for (int i = 0; i < q.dof; ++i, ++k) {
                 const int b = members[j];
                 nu[6 * std::size_t(b) + (dim == 2 && i == 2 ? 5 : i)] = nu_next[k] / (i < dim ? 1.0 : scene.size[b]);
             }
-        for (std::size_t k = 0, place = std::size_t(n) * std::size_t(q.dof); k < m; ++k) {
-            if (contacts[k].points == 1 || !contacts[k].rows.count) continue;
-            const double size = old[std::size_t(contacts[k].first_point)].size;
-            for (int i = 0; i < 3; ++i) contacts[k].at[i] = nu_next[place++] * size / speed;
-            set_rows(k);
-        }
         for (int b : members)
             if (!(std::fabs(h) * la::length(&nu[6 * std::size_t(b) + 3]) <= MAX_TURN)) return false;
         if (!settled) continue;
@@ -358,7 +439,9 @@ bool Island::flight_so(const State &s, double h, const Points &start, const Poin
             double along = 0;
             for (int r = 0; r < contacts[k].rows.count; ++r) along += mean[contact::FRICTION * k + r] * start_slip[contact::FRICTION * k + r];
             if (along <= 0 && slides) return false;
-            if (along <= 0) lag[k] = 0, back = true;
+            if (along > 0) continue;
+            lag[k] = 0, back = true;
+            set_rows(k);
         }
         done = !back;
         if (back) history.clear(), least = INFINITY, acceleration.forget();
@@ -378,7 +461,8 @@ bool Island::flight_so(const State &s, double h, const Points &start, const Poin
         const TouchingPoint &first = old[std::size_t(c.first_point)];
         if (sum == 0 && low > TOUCH * first.size) continue;
         ContactRecord made = record(first, POSITION, c.rows, p + c.points, u + c.points);
-        made.p_n = sum, made.gap = low, made.lagged = lag[k], made.own_gap = brief;
+        made.p_n = sum, made.gap = low, made.lagged = lag[k], made.own_gap = brief, made.impact = struck(old, c);
+        made.slid = lag[k] || (c.points > 1 && slips(s, first, c.at) > SLIDES * speed);
         la::copy(c.at, made.point), la::copy(brief ? c.at : &end_at[3 * k], made.end_point);
         out.contacts.push_back(made);
     }
@@ -428,12 +512,31 @@ bool Island::velocity_stage(double h, const Points &start, const Points &old, co
     std::vector<PatchContact> contacts = patch_contacts(closed, split);
     const std::size_t m = contacts.size();
     q.contacts.resize(m);
+    // contacts that closed on the way, and their velocities before, where they are now [Newton's law]
+    State as_before = end;
+    for (int b : members) la::copy(out.start.body[b].v, as_before.body[b].v), la::copy(out.start.body[b].w, as_before.body[b].w);
+    std::vector<char> hit(m, 0);
+    std::vector<double> bounce(closed.size(), 0.0), approach(m, 0.0);
+    for (std::size_t k = 0; k < m; ++k)
+        for (int i = 0; i < contacts[k].points; ++i) {
+            const std::size_t at = std::size_t(contacts[k].first_point + i);
+            const Pair &pair = scene.pairs[closed[at].pair];
+            const TouchingPoint *was = same(old, closed[at]);
+            const auto rests = [&](const TouchingPoint &p) { return p.pair == closed[at].pair && p.resting(); };
+            if (was ? was->resting() : std::any_of(old.begin(), old.end(), rests)) continue;
+            double u[4];
+            relative_velocity(as_before, closed[at], closed[at].point, u);
+            hit[k] = 1, approach[k] = std::min(approach[k], u[0]);
+            const double e = scene.laws[pair.law].restitution, slow = REST * (pulled[pair.body[0]] + pulled[pair.body[1]]);
+            if (-e * u[0] > slow) bounce[at] = e * u[0];
+        }
     const auto set_rows = [&](std::size_t k) {
         PatchContact &c = contacts[k];
-        contact_rows(scene, end, &closed[std::size_t(c.first_point)], c.points, c.at, index, q.contacts[k], c.rows);
+        contact_rows(scene, end, &closed[std::size_t(c.first_point)], c.points, c.at, index, !slides, q.contacts[k], c.rows);
+        for (int i = 0; i < c.points; ++i) q.contacts[k].w[i] = bounce[std::size_t(c.first_point + i)];
     };
-    for (std::size_t k = 0; k < m; ++k) set_rows(k);
     contact::Solution found;
+    for (std::size_t k = 0; k < m; ++k) set_rows(k); // (how many rows of friction)
     if (!brief && !slides) warm_start(closed, contacts, h / 2, found);
     std::vector<contact::Held> held(m);
     if (slides)
@@ -469,7 +572,7 @@ bool Island::velocity_stage(double h, const Points &start, const Points &old, co
             }
             if (!contact::solve_held(q, held, LAW * speed, found)) return false;
         } else {
-            contact::solve(q, 1e-13 * speed, 1e-10 * speed, found);
+            contact::solve(q, (m > FEW ? CROWDED : CLOSE) / 3 * speed, 1e-10 * speed, found);
         }
         out.factorisations += found.factorisations;
         if (!(found.error <= LAW * speed)) return false;
@@ -484,6 +587,9 @@ bool Island::velocity_stage(double h, const Points &start, const Points &old, co
         done = change <= SHIFT || (change < ENOUGH && change > last / 2);
         last = change;
         if (done || x.empty()) continue;
+        for (std::size_t k = 0; k < m; ++k)
+            if (q.contacts[k].turns) found.p[contact::ROWS * k + std::size_t(q.contacts[k].end())] = 0;
+        if (!slides) continue;
         acceleration.next(x, g, next);
         for (std::size_t k = 0, place = 0; k < m; ++k) {
             if (contacts[k].points == 1 || !contacts[k].rows.count) continue;
@@ -493,6 +599,9 @@ bool Island::velocity_stage(double h, const Points &start, const Points &old, co
     }
     if (!done) return false;
     out.residual = std::max(out.residual, found.error / speed);
+    std::vector<char> slid(m);
+    for (std::size_t k = 0; k < m; ++k)
+        slid[k] = contacts[k].points > 1 && slips(end, closed[std::size_t(contacts[k].first_point)], contacts[k].at) > SLIDES * speed;
     for (int j = 0; j < n; ++j) {
         BodyState &own = end.body[members[j]];
         const double *v = &found.v[std::size_t(j) * q.dof];
@@ -507,8 +616,11 @@ bool Island::velocity_stage(double h, const Points &start, const Points &old, co
         if (!c.rows.count) balance(closed, contacts[k], p);
         const TouchingPoint &first = closed[std::size_t(c.first_point)];
         ContactRecord made = record(first, VELOCITY, c.rows, p + c.points, u + c.points);
-        made.gap = INFINITY;
-        for (int i = 0; i < c.points; ++i) made.p_n += p[i], made.gap = std::min(made.gap, closed[std::size_t(c.first_point + i)].gap);
+        made.gap = INFINITY, made.slid = slid[k], made.impact = hit[k], made.approach = approach[k];
+        for (int i = 0; i < c.points; ++i) {
+            const std::size_t at = std::size_t(c.first_point + i);
+            made.p_n += p[i], made.gap = std::min(made.gap, closed[at].gap), made.bounce = std::min(made.bounce, bounce[at]);
+        }
         la::copy(c.at, made.point), la::copy(c.at, made.end_point);
         out.contacts.push_back(made);
     }
@@ -553,7 +665,7 @@ bool Island::composed(const State &s, double h, const Points &start, const Point
             mine.push_back(*found);
         }
         std::vector<char> slides;
-        for (const PatchContact &c : patch_contacts(mine, false)) slides.push_back(char(mode[mine[std::size_t(c.first_point)].pair]));
+        for (const PatchContact &c : patch_contacts(mine, split)) slides.push_back(char(mode[mine[std::size_t(c.first_point)].pair]));
         if (!flight(here, parts[k] * h, now, mine, &slides, f, end)) return false;
         for (const TouchingPoint &p : end)
             if (same(old, p) && p.gap < -TOUCH * p.size) return false;

@@ -55,19 +55,16 @@ static bool of_polytope(const Body &body, const Vec &d, Flat &out) {
     return true;
 }
 
-// Marks on a circle, and where it is farthest along d unless that is one of them.
+// Marks on a circle, and where it is farthest along d, in place of a mark that is there.
 static void rim(const Body &body, double radius, double z, double up, const Vec &d, Flat &out) {
     out.kind = RIM_POINTS;
-    for (int k = 0; k < RIM; k++) add(out, body, {radius * COSINE[k], radius * SINE[k], z}, k);
     const double far = std::sqrt(d.x * d.x + d.y * d.y);
-    if (far > LEVEL * std::fabs(d.z)) {
-        const double c = d.x / far, s = d.y / far;
-        double nearest = INFINITY;
-        for (int k = 0; k < RIM; k++) {
-            nearest = std::min(nearest, std::hypot(c - COSINE[k], s - SINE[k]) / 2);
-        }
-        if (nearest > LEVEL) add(out, body, {radius * c, radius * s, z}, RIM);
-    }
+    const bool tilted = far > LEVEL * std::fabs(d.z);
+    const double c = tilted ? d.x / far : 0, s = tilted ? d.y / far : 0;
+    for (int k = 0; k < RIM; k++)
+        if (!tilted || std::hypot(c - COSINE[k], s - SINE[k]) > SAME)
+            add(out, body, {radius * COSINE[k], radius * SINE[k], z}, k);
+    if (tilted) add(out, body, {radius * c, radius * s, z}, RIM);
     out.centre = body.world({0, 0, z});
     out.radius = radius;
     out.normal = up * body.R.axis();

@@ -12,7 +12,7 @@ constexpr double TOUCHING = 1e-9; // overlap over the same: a local maximum of t
 
 enum FlatKind { CORNER_POINTS, RIM_POINTS, LINE_ENDS, ONE_POINT };
 
-// Extreme points in order, world axes; a rim has first RIM fixed ones, then any that moves.
+// Extreme points in order, world axes; a rim has marks first, then any that moves.
 //
 // id: number of the vertex, mark (RIM: the moving one) or end.
 struct Flat {

@@ -10,7 +10,17 @@ namespace {
 const char *const UNDIRECTED = "friction.direction is parallel to the contact normal; choose one across it";
 constexpr int TRIALS = 80;
 constexpr double COMPOSED = 1e-3; // of a step: flights shorter than that need not be of order four
-constexpr int SUBSTEPS = 3;      // halvings before a part is taken in the end-of-step form
+constexpr double FINEST_PART = 1.0 / 8192; // of a step: where flights that short are refused, the end-of-step form takes over
+constexpr std::size_t FEW_BODIES = 3;      // of an island: more are a crowd
+constexpr double FINEST_CROWD = 1.0 / 64;  // the same of more bodies than those
+constexpr double FINEST_ASKED = 1.0 / 8; // the same where closest points are asked for elsewhere, at a thousand times the cost
+constexpr int CROSSINGS = 12;     // trials of a length at which a contact that runs crosses a body without loss or gain
+constexpr double SHORTEST_REST = 1.0 / 32; // of such a flight: a part in that form may be that short
+constexpr double GROWS = 1.25;    // and then that much more than the one before it
+constexpr int MOST_FLIGHTS = 4000; // of an island in a step
+constexpr double AHEAD = 1.5;      // over the way that a point goes: how far ahead contacts of an uncut flight are looked for
+constexpr int MORE_CONTACTS = 8;   // times that others are found
+constexpr double SHORTEST_UNCUT = 1.0 / 64; // of a step
 constexpr double AIM = 0.01;     // of the gap that counts as none: where a flight is to end
 constexpr double DEEPEST = 2e-12; // overlap at an impact, over the smaller body's size, that counts as none
 constexpr double FAR = 1e-15;     // the same, over the distance from the origin: rounding
@@ -19,7 +29,6 @@ constexpr double DEEP = 0.2;     // overlap over the smaller body's size that sa
 constexpr double CROSSING = 1e-3; // overlap on the way, over the same, that counts as crossing
 constexpr int FINEST_REST = 6;   // halvings of a part in the end-of-step form
 constexpr int FINEST = 60;       // halvings of a motion that is looked at for a crossing
-constexpr double REST = 2e-3;    // of what loads add to the speed in a step: bounces slower than that are none
 constexpr double LAW = 1e-9;     // error of an impact's law, over the speeds at hand
 
 // The first zero, after t0, of the cubic with these values and slopes at t0 and t1; infinite where none.
@@ -61,12 +70,22 @@ double first_zero(double t0, double g0, double v0, double t1, double g1, double 
     return INFINITY;
 }
 
+double length_of(const std::vector<Solve> &flown) {
+    double sum = 0;
+    for (const Solve &f : flown) sum += f.h;
+    return sum;
+}
+
 } // namespace
 
 Island::Island(const Scene &scene, std::vector<int> own, std::vector<int> candidates, double step)
     : scene(scene), members(std::move(own)), pairs(std::move(candidates)), index(scene.bodies, -1),
-      mask(scene.bodies, 0), pulled(scene.bodies, 0.0), step(step) {
+      mask(scene.bodies, 0), pulled(scene.bodies, 0.0), step(step), finest(FINEST_PART), spent(scene.bodies, 0.0) {
     for (std::size_t j = 0; j < members.size(); ++j) index[members[j]] = int(j), mask[members[j]] = 1;
+    if (members.size() > FEW_BODIES) finest = FINEST_CROWD;
+    for (int pair : pairs)
+        for (int piece : scene.pairs[pair].piece)
+            if (scene.pieces[piece].shape.kind == geometry::FOREIGN) finest = FINEST_ASKED;
     for (int b : members) pulled[b] = step * la::length(&scene.load[6 * std::size_t(b)]) / scene.mass[b];
 }
 
@@ -170,9 +189,9 @@ void Island::remember(const Points &points, const std::vector<PatchContact> &con
             const std::size_t at = std::size_t(contacts[k].first_point + i);
             const double *p = &found.p[contact::ROWS * k];
             pressed[at].pair = points[at].pair, pressed[at].tag = points[at].tag, pressed[at].normal = p[i] / time;
+            pressed[at].weight = found.weight;
             for (int r = 0; r < contacts[k].rows.count; ++r) pressed[at].friction[r] = p[contacts[k].points + r] / time;
         }
-    weight = found.weight;
 }
 
 void Island::warm_start(const Points &points, std::vector<PatchContact> &contacts, double time,
@@ -195,7 +214,7 @@ void Island::warm_start(const Points &points, std::vector<PatchContact> &contact
         }
         balance(points, contacts[k], own);
     }
-    found.weight = weight;
+    found.weight = pressed[0].weight;
 }
 
 ContactRecord Island::record(const TouchingPoint &p, int stage, const Rows &rows, const double *friction,
@@ -226,7 +245,7 @@ bool Island::impact(const State &s, const Points &start, bool inelastic, Solve &
     std::vector<double> before(4 * count), bounce(count, 0.0);
     double speed = speed_of(s, 0.0);
     for (std::size_t k = 0; k < count; ++k) {
-        contact_rows(scene, s, &closed[k], 1, closed[k].point, index, q.contacts[k], rows[k]);
+        contact_rows(scene, s, &closed[k], 1, closed[k].point, index, false, q.contacts[k], rows[k]);
         relative_velocity(s, closed[k], closed[k].point, &before[4 * k]);
         const Pair &pair = scene.pairs[closed[k].pair];
         const double e = inelastic ? 0.0 : scene.laws[pair.law].restitution;
@@ -326,7 +345,14 @@ bool Island::beyond(const State &s, const std::vector<Solve> &flown, const Point
             if (least->gap < -DEEPEST * least->size - FAR * la::length(s.body[least->second].x)) too_far = true;
         }
     }
-    for (std::size_t i = 0; i < pairs.size() && !too_far; ++i) {
+    if (!too_far && passes(s, f, old, start, end, trial.length, flown.back().end)) too_far = true, trial.known = false;
+    return too_far;
+}
+
+// Whether a pair that has no contact in a flight passes through itself on the way.
+bool Island::passes(const State &s, const Solve &f, const Points &old, const Points &start, const Points &end, double length,
+                    const State &last) {
+    for (std::size_t i = 0; i < pairs.size(); ++i) {
         const Pair &pair = scene.pairs[pairs[i]];
         const Piece &one = scene.pieces[pair.piece[0]], &two = scene.pieces[pair.piece[1]];
         if (one.radius < 0 || two.radius < 0) continue;
@@ -338,10 +364,10 @@ bool Island::beyond(const State &s, const std::vector<Solve> &flown, const Point
                 if (p.pair == pairs[i]) gap = std::min(gap, p.gap);
             return gap < INFINITY ? gap : ball_gap(at, pairs[i]);
         };
-        const double before = least(start, s), after = least(end, flown.back().end);
-        if (crossed(s, f, pairs[i], 0, before, trial.length, after, FINEST)) too_far = true, trial.known = false;
+        const double before = least(start, s), after = least(end, last);
+        if (crossed(s, f, pairs[i], 0, before, length, after, FINEST)) return true;
     }
-    return too_far;
+    return false;
 }
 
 // Whether a pair overlaps that did not: a contact was followed to a place where the bodies are not nearest.
@@ -392,9 +418,12 @@ bool Island::part(const State &s, double left, const Points &start, std::vector<
         if (least) low.watched.push_back({least->pair, least->gap, least->velocity, least->size});
         i = j;
     }
-    double top = left, length = left;
+    const double limit = std::min(left, 2 * stride);
+    double top = limit, length = limit;
     bool bounded = false; // whether `top` is known to be too far
-    int halvings = 0;
+    bool divides = false;
+    int last = 0; // sign of the energy that the last trial made too much of
+    double last_length = 0;
     std::vector<Solve> best, f;
     bool have = false;
     for (int k = 0; k < TRIALS; ++k) {
@@ -402,13 +431,26 @@ bool Island::part(const State &s, double left, const Points &start, std::vector<
         bool too_far = false;
         if (ok) too_far = beyond(s, f, start, old, end, trial);
         if (ok && !too_far && overlaps(end, start)) ok = false;
-        const bool gains = ok && !too_far && excess(f, length == step) > 0;
-        if (gains || !ok) {
+        int energy = ok && !too_far ? judged(f, length == step) : 0;
+        if (energy && last && energy != last) { // between the two, one that crosses and makes nothing
+            double wrong = length, other = last_length;
+            for (int i = 0; i < CROSSINGS && energy; ++i) {
+                const double middle = (wrong + other) / 2;
+                if (!fly(s, middle, start, old, f, end) || beyond(s, f, start, old, end, trial) || overlaps(end, start)) break;
+                const int found = judged(f, false);
+                (found == energy ? wrong : other) = middle;
+                if (!found) energy = 0, length = middle;
+            }
+        }
+        if (energy || !ok) {
             if (have) break;
+            if (!divided) divided = energy ? GAINS : ROUNDS_DIVERGE;
+            if (length == left && settles(s, left, out)) return true;
             used_parts = true;
-            if (!divided) divided = gains ? GAINS : ROUNDS_DIVERGE;
-            if (++halvings > SUBSTEPS || left < step / 16) return false;
+            if (length / 2 < finest * step) return false;
+            last = energy, last_length = length;
             top = length = length / 2, bounded = false, high.known = false;
+            divides = true, stride = length;
             continue;
         }
         if (too_far) {
@@ -429,28 +471,108 @@ bool Island::part(const State &s, double left, const Points &start, std::vector<
         if (!divided) divided = NO_INSTANT;
         return false;
     }
+    if (!divides && length_of(best) >= limit) stride = std::max(stride, limit);
     used_plain |= best.size() == 1 && best[0].h >= COMPOSED * step;
+    spend(best);
     out.insert(out.end(), best.begin(), best.end());
     return true;
 }
 
-// A part of the step, the whole of what is left if possible, in the end-of-step form.
-bool Island::rest(const State &s, double left, std::vector<Solve> &out) {
+// A part of the step, at most `left`, in the end-of-step form: one that makes and loses no more than it may, or is
+// about as short as `least`.
+bool Island::rest(const State &s, double left, double least, std::vector<Solve> &out) {
     double length = left;
+    Solve e, trial;
+    bool have = false;
     for (int k = 0; k <= FINEST_REST; ++k, length /= 2) {
-        Solve e;
-        if (!euler(s, length, e)) continue;
-        out.push_back(e);
-        used_euler = true;
-        return true;
+        if (have && (length < least || (!judged({e}, false) && !tunnels(s, e)))) break;
+        if (euler(s, length, trial)) e = trial, have = true;
+    }
+    return have && taken_by_euler(e, out);
+}
+
+// All that is left in the end-of-step form, where that loses nothing but motions too slow to matter: bodies that
+// come to rest, or slide, on faces over which their contacts run faster than steps can follow.
+bool Island::settles(const State &s, double left, std::vector<Solve> &out) {
+    Solve e;
+    return euler(s, left, e) && !judged({e}, false, members.size() <= FEW_BODIES) && !tunnels(s, e) && taken_by_euler(e, out);
+}
+
+// Whether a part in the end-of-step form takes a pair that does not touch at its end through itself.
+bool Island::tunnels(const State &s, const Solve &e) {
+    Points start, end, held;
+    if (!points(s, e.h, start) || !points(e.end, 0.0, end)) return true;
+    for (const ContactRecord &c : e.contacts) held.emplace_back(), held.back().pair = c.pair;
+    return passes(s, e, held, start, end, e.h, e.end);
+}
+
+bool Island::taken_by_euler(const Solve &e, std::vector<Solve> &out) {
+    spend({e});
+    out.push_back(e);
+    used_euler = true;
+    // closed contacts may approach at its end
+    Points end;
+    if (!points(e.end, 0.0, end)) return false;
+    if (std::none_of(end.begin(), end.end(), [](const TouchingPoint &p) { return p.striking(); })) return true;
+    Solve jump;
+    if (!impact(e.end, end, true, jump)) return false;
+    jump.end.time = e.end.time;
+    out.push_back(jump);
+    return true;
+}
+
+// The contacts of a flight that is not cut where they close: what rests, and what may close within a time.
+std::vector<TouchingPoint> Island::within_reach(const Points &start, double time) const {
+    Points out;
+    for (const TouchingPoint &p : start) {
+        const double pull = pulled[p.first] + pulled[p.second];
+        if (p.resting() || p.gap <= AHEAD * time * (std::max(0.0, -p.velocity) + pull * time / step)) out.push_back(p);
+    }
+    return out;
+}
+
+// One flight, at most `left`, that is not cut where contacts close: they have the law of impacts at its end, with
+// impulses of both of its stages. False where none is found.
+bool Island::uncut(const State &s, double left, const Points &start, std::vector<Solve> &out) {
+    Points end, old = within_reach(start, left);
+    Solve f;
+    for (double length = left; length >= SHORTEST_UNCUT * step; length /= 2) {
+        bool ok = false;
+        for (int k = 0; k < MORE_CONTACTS; ++k) {
+            ok = flight(s, length, start, old, nullptr, f, end);
+            if (!ok) break;
+            const std::size_t count = old.size();
+            for (const TouchingPoint &p : end) {
+                if (p.gap >= -DEEPEST * p.size - FAR * la::length(s.body[p.second].x)) continue;
+                const auto is = [&](const TouchingPoint &q) { return q.pair == p.pair && q.tag == p.tag; };
+                const auto from = std::find_if(start.begin(), start.end(), is);
+                if (from != start.end() && std::none_of(old.begin(), old.end(), is)) old.push_back(*from);
+            }
+            if (old.size() == count) break;
+            std::stable_sort(old.begin(), old.end(), [](const TouchingPoint &p, const TouchingPoint &q) { return p.pair < q.pair; });
+            ok = false;
+        }
+        if (ok && !overlaps(end, start) && !passes(s, f, old, start, end, length, f.end) && !judged({f}, false)) {
+            used_plain = true;
+            spend({f});
+            out.push_back(f);
+            return true;
+        }
+        if (!divided) divided = ok ? GAINS : ROUNDS_DIVERGE;
+        used_parts = true;
+        old = within_reach(start, length / 2);
     }
     return false;
 }
 
 bool Island::advance(const State &s, double h, std::vector<Solve> &out, std::string &why) {
     State here = s;
+    begun = s.time;
     double left = h;
-    int struck = 0, parts = 0;
+    int struck = 0;
+    // impacts at which the step is cut
+    const int most = members.size() > FEW_BODIES ? scene.max_impacts / int(members.size()) : scene.max_impacts;
+    double hurdle = 0, low = 0; // s: how far the end-of-step form went, and had to, where flights were refused last
     std::size_t counted = out.size(); // solves whose time is taken off
     while (left > 1e-13 * h) {
         Points start;
@@ -466,42 +588,33 @@ bool Island::advance(const State &s, double h, std::vector<Solve> &out, std::str
                 return false;
             }
         }
-        if (strikes) {
+        const bool many = struck >= most || flights > MOST_FLIGHTS;
+        if (strikes && !many) {
             Solve jump;
-            if (!impact(here, start, struck >= scene.max_impacts, jump)) {
+            if (!impact(here, start, false, jump)) {
                 why = "no impulses of an impact were found";
                 return false;
             }
             jump.end.time = here.time;
             here = jump.end;
             out.push_back(jump);
-            if (++struck > 10 * scene.max_impacts + 100) {
-                why = "impacts do not end";
-                return false;
-            }
+            ++struck;
             continue;
         }
-        const bool many = struck >= scene.max_impacts || ++parts > 2 * scene.max_impacts + 20;
         if (many && !divided) divided = MANY_IMPACTS;
-        if (many || !part(here, left, start, out)) {
-            if (!rest(here, left, out)) {
+        if (!(many ? uncut(here, left, start, out) : part(here, left, start, out))) {
+            hurdle = std::min(left, std::max(2 * hurdle, finest * step));
+            low = std::max(GROWS * low, SHORTEST_REST * finest * step);
+            if (!rest(here, hurdle, low, out) && !rest(here, left, left, out)) {
                 why = "no motion was found in the end-of-step form";
                 return false;
             }
+            hurdle = out[counted].h;
+        } else {
+            hurdle = low = 0;
         }
         here = out.back().end;
         for (; counted < out.size(); ++counted) left -= out[counted].h;
-    }
-    if (used_euler) { // closed contacts may approach at the end of the end-of-step form
-        Points end;
-        if (!points(here, 0.0, end)) return false;
-        bool strikes = false;
-        for (const TouchingPoint &p : end) strikes |= p.striking();
-        Solve jump;
-        if (strikes) {
-            if (!impact(here, end, true, jump)) return false;
-            out.push_back(jump);
-        }
     }
     return true;
 }

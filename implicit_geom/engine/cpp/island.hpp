@@ -4,13 +4,29 @@
 // contact problem, and the rest. A flight is a step of RATTLE with the contacts that persist through it.
 #pragma once
 #include "patch_contacts.hpp"
+#include <array>
 #include <string>
 
 namespace engine {
 
+constexpr double REST = 2e-3; // of what loads add to the speed in a step: bounces slower than that are none
+
+// What a point last pressed with, the friction of its contact, per second, and the weight of their problem: where the
+// next problem starts.
+struct Pressed {
+    int pair, tag;
+    double normal, friction[contact::FRICTION], weight;
+};
+
+// Rounds of contact problems, of more than a few contacts.
+constexpr std::size_t FEW = 2;    // contacts, up to which each round is solved exactly
+constexpr double ROUGH = 1e-2;    // error that a round leaves otherwise, over that at its start
+constexpr double CROWDED = 1e-11; // change of the velocities in a round, over the speeds at hand, that ends them
+
 class Island {
   public:
     Island(const Scene &scene, std::vector<int> members, std::vector<int> pairs, double step);
+    std::vector<Pressed> pressed;
     // From s over h; appends solves. False, with a reason, where no motion was found.
     bool advance(const State &s, double h, std::vector<Solve> &out, std::string &why);
 
@@ -38,7 +54,8 @@ class Island {
                 Solve &out, Points &end_points);
     bool flight_so(const State &s, double h, const Points &start, const Points &old, const std::vector<char> *slides,
                    Solve &out, Points &end_points);
-    bool split = false; // whether each point of a patch has friction of its own
+    std::vector<char> split; // of a pair: whether each point of its patches has friction of its own
+    std::vector<char> pairs_in_company(const Points &points) const;
     bool successor(const State &end, const TouchingPoint &p, const double *material, const Points &start, const Points &there,
                    TouchingPoint &out) const;
     bool velocity_stage(double h, const Points &start, const Points &old, const std::vector<char> *slides, double speed,
@@ -46,16 +63,26 @@ class Island {
     bool composed(const State &s, double h, const Points &start, const Points &old, std::vector<Solve> &out, Points &end);
     bool fly(const State &s, double h, const Points &start, const Points &old, std::vector<Solve> &out, Points &end);
     bool part(const State &s, double left, const Points &start, std::vector<Solve> &out);
-    bool rest(const State &s, double left, std::vector<Solve> &out);
+    bool rest(const State &s, double left, double least, std::vector<Solve> &out);
+    bool settles(const State &s, double left, std::vector<Solve> &out);
+    bool tunnels(const State &s, const Solve &e);
+    bool taken_by_euler(const Solve &e, std::vector<Solve> &out);
     bool euler(const State &s, double h, Solve &out);
     bool euler_so(const State &s, double h, Solve &out);
     bool impact(const State &s, const Points &start, bool inelastic, Solve &out);
     bool beyond(const State &s, const std::vector<Solve> &flown, const Points &start, const Points &old, const Points &end, Trial &trial);
     bool crossed(const State &s, const Solve &f, int pair, double t0, double g0, double t1, double g1, int depth);
+    bool passes(const State &s, const Solve &f, const Points &old, const Points &start, const Points &end, double length,
+                const State &last);
+    bool uncut(const State &s, double left, const Points &start, std::vector<Solve> &out);
+    Points within_reach(const Points &start, double time) const;
     bool overlaps(const Points &end, const Points &start) const;
     double next_length(const Trial &low, const Trial &high, double top) const;
-    double excess(const std::vector<Solve> &flown, bool whole) const;
-    void made(const Solve &f, const std::vector<int> &label, std::vector<double> &out) const;
+    std::vector<int> connected(const std::vector<std::array<int, 2>> &joined) const;
+    std::vector<int> islands_of_contacts(const std::vector<Solve> &flown) const;
+    int judged(const std::vector<Solve> &flown, bool whole, bool only_slow = false) const;
+    void spend(const std::vector<Solve> &flown);
+    void made(const Solve &f, const std::vector<int> &label, std::vector<double> &out, std::vector<double> &struck) const;
     double at_hand(const State &s, const Solve &f, const std::vector<int> &label, int which) const;
 
     // pieces of problems
@@ -65,21 +92,17 @@ class Island {
     void settle(const State &s, Solve &out) const;
     ContactRecord record(const TouchingPoint &p, int stage, const Rows &rows, const double *friction, const double *slip) const;
 
-    // what points last pressed with, and the friction of their contact, per second: where the next problem starts
-    struct Pressed {
-        int pair, tag;
-        double normal, friction[contact::FRICTION];
-    };
     void remember(const Points &points, const std::vector<PatchContact> &contacts, const contact::Solution &found, double time);
     void warm_start(const Points &points, std::vector<PatchContact> &contacts, double time, contact::Solution &found) const;
-    std::vector<Pressed> pressed;
-    double weight = 0;
+    double stride = 1e300; // s: how long a part of this step may be, as the last ones showed
 
     const Scene &scene;
     std::vector<int> members, pairs, index; // index: body -> place among the members, or -1
     std::vector<char> mask;
     std::vector<double> pulled; // (bodies) what loads add to the speed in the step, m/s
-    double step;
+    double step, begun = 0;     // s: its length and start
+    double finest;              // of a step: the shortest flight that is tried
+    std::vector<double> spent;  // (bodies) energy that flights of the step created, J, at one body of its island
 };
 
 } // namespace engine

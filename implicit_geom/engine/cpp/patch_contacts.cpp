@@ -9,12 +9,12 @@ namespace {
 constexpr double SAME_NORMAL = 1e-9; // rad
 }
 
-std::vector<PatchContact> patch_contacts(const std::vector<TouchingPoint> &points, bool split) {
+std::vector<PatchContact> patch_contacts(const std::vector<TouchingPoint> &points, const std::vector<char> &split) {
     std::vector<PatchContact> out;
     for (std::size_t k = 0; k < points.size(); ++k) {
         const TouchingPoint &p = points[k];
         bool joins = false;
-        if (!out.empty() && !split) {
+        if (!out.empty() && !split[p.pair]) {
             const PatchContact &last = out.back();
             const TouchingPoint &first = points[std::size_t(last.first_point)];
             double apart[3];
@@ -31,10 +31,10 @@ std::vector<PatchContact> patch_contacts(const std::vector<TouchingPoint> &point
 }
 
 void contact_rows(const Scene &scene, const State &s, const TouchingPoint *points, int count, const double *at,
-                  const std::vector<int> &index, contact::Contact &c, Rows &rows) {
+                  const std::vector<int> &index, bool finds_place, contact::Contact &c, Rows &rows) {
     const TouchingPoint &p = points[0];
     const Law &law = scene.laws[scene.pairs[p.pair].law];
-    c.mu = law.mu, c.normals = c.rows = count;
+    c.mu = law.mu, c.normals = c.rows = count, c.turned = false;
     c.body[0] = index[p.first], c.body[1] = index[p.second];
     rows.count = 0;
     const int most = scene.dim == 2 ? 1 : 3;
@@ -62,6 +62,18 @@ void contact_rows(const Scene &scene, const State &s, const TouchingPoint *point
                 for (int i = 0; i < 3; ++i) J[i] = scale * axis[i], J[3 + i] = scale * moment[i];
             }
         }
+    }
+    c.turns = finds_place && count > 1 && scene.dim == 3 && rows.count > 0 && rows.component[0] < 2;
+    if (c.turns) {
+        for (int i = 0; i < count; ++i) {
+            double r[3];
+            la::subtract(points[i].point, at, r);
+            const double lever[3] = {-la::dot(r, p.o), la::dot(r, p.t), 0.0};
+            for (int f = 0; f < rows.count; ++f) c.lever[i][f] = rows.scale[f] * lever[rows.component[f]];
+        }
+        for (int side = 0; side < 2; ++side)
+            for (int i = 0; i < 3; ++i) c.J[side][c.rows][i] = 0, c.J[side][c.rows][3 + i] = (side ? 1 : -1) * p.n[i];
+        ++c.rows;
     }
     la::zero(c.w, c.rows);
 }

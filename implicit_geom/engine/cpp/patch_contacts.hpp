@@ -11,13 +11,14 @@ struct PatchContact {
     Rows rows;
 };
 
-// Groups neighbouring points of one pair and one normal, friction in the middle of each; `split`: each point has
-// friction of its own.
-std::vector<PatchContact> patch_contacts(const std::vector<TouchingPoint> &points, bool split);
+// Groups neighbouring points of one pair and one normal, friction in the middle of each; `split`: pairs of which each
+// point has friction of its own.
+std::vector<PatchContact> patch_contacts(const std::vector<TouchingPoint> &points, const std::vector<char> &split);
 
-// The rows of a contact problem, friction at `at`; a contact of few points or of one.
+// The rows of a contact problem, friction at `at`; a contact of few points or of one. `finds_place`: the problem finds
+// where between the points friction acts, from `at` on.
 void contact_rows(const Scene &scene, const State &s, const TouchingPoint *points, int count, const double *at,
-                  const std::vector<int> &index, contact::Contact &c, Rows &rows);
+                  const std::vector<int> &index, bool finds_place, contact::Contact &c, Rows &rows);
 
 // Friction where the patch does not slip at a state, if that is within it: the point about which it turns.
 void at_pivot(const State &s, const std::vector<TouchingPoint> &points, PatchContact &contact);

@@ -60,6 +60,7 @@ enum Form { EULER_STEP, RATTLE_STEP, IMPACT_STEP };
 
 struct ContactRecord {
     int pair, feature, stage, impact, lagged;
+    int slid;    // it slipped at the start of its stage, where it acts: of patches, and where friction lags
     int tag;     // as in `TouchingPoint`
     int own_gap; // the law's gap is that at `point`, not at `end_point`
     double point[3], n[3], t[3], o[3], end_point[3];

@@ -1,5 +1,4 @@
 #include "step.hpp"
-#include "island.hpp"
 #include "linear_algebra.hpp"
 #include <algorithm>
 #include <cmath>
@@ -24,6 +23,19 @@ double ball_gap(const Scene &scene, const Pair &pair, const std::vector<double> 
         return la::length(d) - a.radius - b.radius;
     }
     return -1;
+}
+
+// Distance of a pair, or what its balls have where that is not found here.
+double true_gap(const Scene &scene, const State &s, int number) {
+    const Pair &pair = scene.pairs[number];
+    for (int piece : pair.piece)
+        if (scene.pieces[piece].shape.kind == geometry::FOREIGN) return -1;
+    const std::vector<double> none(scene.bodies, 0.0);
+    std::vector<TouchingPoint> points;
+    if (!touching_points(scene, s, number, none.data(), points)) return -1;
+    double gap = INFINITY;
+    for (const TouchingPoint &p : points) gap = std::min(gap, p.gap);
+    return points.empty() ? -1 : gap;
 }
 
 void number_features(Solve &f) {
@@ -82,7 +94,7 @@ void together(const Scene &scene, const State &s, std::vector<std::vector<Solve>
 
 } // namespace
 
-void take_step(const Scene &scene, const State &s, double h, Outcome &out) {
+void take_step(const Scene &scene, const State &s, double h, std::vector<Pressed> &pressed, Outcome &out) {
     const int B = scene.bodies;
     std::vector<double> travel(B, 0.0), centre(3 * scene.pieces.size());
     std::vector<double> plane(4 * scene.pieces.size()); // world normal and offset of half-spaces
@@ -112,8 +124,11 @@ void take_step(const Scene &scene, const State &s, double h, Outcome &out) {
             gap[i] = la::dot(&plane[4 * a], &centre[3 * b]) - plane[4 * a + 3] - scene.pieces[b].radius;
         else gap[i] = ball_gap(scene, p, centre);
     }
+    std::vector<Pressed> now;
+    std::vector<char> known(scene.pairs.size(), 0);
     for (int round = 0; round < WIDENINGS; ++round) {
         out = Outcome();
+        now.clear();
         std::vector<std::vector<Solve>> islands;
         std::vector<char> candidate(scene.pairs.size(), 0);
         std::vector<int> label(B);
@@ -124,9 +139,13 @@ void take_step(const Scene &scene, const State &s, double h, Outcome &out) {
         };
         for (std::size_t i = 0; i < scene.pairs.size(); ++i) {
             const Pair &p = scene.pairs[i];
-            if (gap[i] > MARGIN * (travel[p.body[0]] + travel[p.body[1]]) + AROUND * p.size) continue;
+            const double reach = MARGIN * (travel[p.body[0]] + travel[p.body[1]]) + AROUND * p.size;
+            if (gap[i] > reach) continue;
+            const bool both = scene.moves[p.body[0]] && scene.moves[p.body[1]];
+            if (both && !known[i]) gap[i] = std::max(gap[i], true_gap(scene, s, int(i))), known[i] = 1;
+            if (gap[i] > reach) continue;
             candidate[i] = 1;
-            if (scene.moves[p.body[0]] && scene.moves[p.body[1]]) {
+            if (both) {
                 const int a = root(p.body[0]), b = root(p.body[1]);
                 if (a != b) label[std::max(a, b)] = std::min(a, b);
             }
@@ -147,10 +166,13 @@ void take_step(const Scene &scene, const State &s, double h, Outcome &out) {
             }
         for (std::size_t k = 0; k < members.size(); ++k) {
             Island own(scene, members[k], pairs[k], h);
+            for (const Pressed &p : pressed)
+                if (std::binary_search(pairs[k].begin(), pairs[k].end(), p.pair)) own.pressed.push_back(p);
             islands.emplace_back();
             const bool solved = own.advance(s, h, islands.back(), out.reason);
             out.flights += own.flights;
             if (!solved) return;
+            if (members[k].size() > 1) now.insert(now.end(), own.pressed.begin(), own.pressed.end());
             out.reason.clear();
             out.used_euler |= own.used_euler, out.used_parts |= own.used_parts;
             out.used_plain |= own.used_plain;
@@ -168,6 +190,7 @@ void take_step(const Scene &scene, const State &s, double h, Outcome &out) {
         for (std::size_t i = 0; i < scene.pairs.size() && !missed; ++i)
             missed = !candidate[i] && gap[i] < way[scene.pairs[i].body[0]] + way[scene.pairs[i].body[1]];
         if (!missed) {
+            pressed = std::move(now);
             together(scene, s, islands, out.solves);
             return;
         }

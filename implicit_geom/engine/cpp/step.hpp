@@ -1,6 +1,6 @@
 // A step of the whole scene: candidate pairs, islands of bodies, each stepped by itself.
 #pragma once
-#include "scene.hpp"
+#include "island.hpp"
 
 namespace engine {
 
@@ -12,6 +12,7 @@ struct Outcome {
     int flights = 0;
 };
 
-void take_step(const Scene &scene, const State &s, double h, Outcome &out);
+// `pressed`: of the bodies that touch others that move, in the step that ended at s, and then in this one.
+void take_step(const Scene &scene, const State &s, double h, std::vector<Pressed> &pressed, Outcome &out);
 
 } // namespace engine

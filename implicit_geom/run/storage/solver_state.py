@@ -1,6 +1,7 @@
 """What a stepper remembers between steps, as plain data: with it a continued run repeats an unbroken one.
 
-The plain form is {"warm": {pair: {field: value}}, "normals": {pair: [...]}, "history": [...] or None}, for
+The plain form is {"warm": {pair: {field: value}}, "normals": {pair: [...]}, "history": [...] or None}, with
+"pressed": [[pair, tag, normal, friction (3), weight], ...] where crowds were stepped in native code, for
 classical steppers {"impulses": [[pair, feature, ...], ...], "known": ..., "references": ..., "last": h},
 made of lists and floats only, so that JSON keeps every bit. A run that goes on with a stepper of the other
 kind starts without memory.
@@ -34,6 +35,8 @@ class Memory:
             return
         self.warm, self.normals = stepper.memory.snapshot()
         self.history = stepper.memory.history
+        native = getattr(stepper, "native", None)
+        self.pressed = [] if native is None else native.pressed.tolist()
 
     def plain(self) -> dict[str, Any]:
         """As lists and floats."""
@@ -45,7 +48,8 @@ class Memory:
         }
         normals = {str(pair): _plain(n) for pair, n in self.normals.items()}
         history = None if self.history is None else [self.history[0], self.history[1].tolist()]
-        return {"warm": warm, "normals": normals, "history": history}
+        plain = {"warm": warm, "normals": normals, "history": history}
+        return {**plain, "pressed": self.pressed} if self.pressed else plain
 
 
 def restore(stepper: AnyStepper, plain: dict[str, Any]) -> None:
@@ -77,6 +81,11 @@ def restore(stepper: AnyStepper, plain: dict[str, Any]) -> None:
     stepper.memory.begun = True
     stepper.memory.restore((warm, normals))
     stepper.memory.history = None if history is None else (history[0], np.array(history[1], float))
+    native, pressed = getattr(stepper, "native", None), np.array(plain.get("pressed", []), float)
+    if native is not None and len(pressed):
+        for row in pressed:
+            _check_vector("pressed", int(row[0]), len(pairs), row, 7)
+        native.pressed = pressed
 
 
 def check_plain(plain: Any) -> None:
@@ -85,7 +94,7 @@ def check_plain(plain: Any) -> None:
     Whether its pairs are those of a scene is seen by `restore`.
     """
     keys = ({"warm", "normals", "history"}, {"impulses", "known", "references", "last"})
-    if not isinstance(plain, dict) or set(plain) not in keys:
+    if not isinstance(plain, dict) or set(plain) - {"pressed"} not in keys:
         raise ValueError("is not that of any stepper")
     tables = (
         {"normals": plain["normals"]} if "warm" in plain else {k: plain[k] for k in ("known", "references")}
@@ -111,6 +120,12 @@ def check_plain(plain: Any) -> None:
         if start["h"] == 0:
             raise ValueError("warm.h must not be 0")
     _check_history(plain["history"])
+    if not isinstance(plain.get("pressed", []), list):
+        raise ValueError("pressed is no list")
+    for row in plain.get("pressed", []):
+        _numbers("pressed", row)
+        if len(row) != 7:
+            raise ValueError("pressed has rows of other than 7 numbers")
 
 
 def _check_history(history: Any) -> None:
