@@ -13,7 +13,7 @@ setup(
             depends=sorted(glob(f"{folder}/*.hpp")),
             language="c++",
             # (no fused operations: the same bits on every machine)
-            extra_compile_args=["-std=c++17", "-O2", "-ffp-contract=off", "-fvisibility=hidden"],
+            extra_compile_args=["-std=c++17", "-O3", "-ffp-contract=off", "-fvisibility=hidden"],
         )
     ]
 )

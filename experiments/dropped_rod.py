@@ -33,7 +33,7 @@ from implicit_geom.experiments.motion_figures import draw_order
 TITLE = "a dropped rod: one end strikes, then the other, against closed form and event-driven solution"
 PARAMS: dict[str, Any] = {
     "plane": {"implicit-rattle": (0.04, 0.02, 0.01), "implicit-rattle-4": (0.04, 0.02, 0.01)},
-    "space": {"implicit-rattle": (0.005, 0.0025, 0.00125), "implicit-rattle-4": (0.02, 0.01, 0.005)},
+    "space": {"implicit-rattle": (0.005, 0.0025, 0.00125), "implicit-rattle-4": (0.02, 0.014, 0.01)},
     "tilts": (0.2, 0.1, 0.05, 0.02, 0.01),
     "restitutions": (0.25, 0.5, 1.0),
     "shown": 1e-3,

@@ -7,6 +7,7 @@ REGISTRY = Registry(
         "agreement": "implicit_geom.experiments.benchmarks.agreement",
         "batch": "implicit_geom.experiments.benchmarks.batch",
         "events": "implicit_geom.experiments.benchmarks.events",
+        "everyday": "implicit_geom.experiments.benchmarks.everyday",
         "fuzz": "implicit_geom.experiments.benchmarks.fuzz",
         "guard": "implicit_geom.experiments.benchmarks.guard",
         "precision": "implicit_geom.experiments.benchmarks.precision",

@@ -5,7 +5,7 @@
 
 class BlockLU {
   public:
-    // The pattern: `edges` join the blocks that have entries beside the diagonal. Ordered by least degree.
+    // Blocks of 6 or 3 rows. The pattern: `edges` join the blocks that have entries beside the diagonal. Ordered by least degree.
     BlockLU(int blocks, int size, const std::vector<std::pair<int, int>> &edges);
     void clear();
     double *block(int i, int j); // where entries of block (i, j) are added; row by row
@@ -13,6 +13,7 @@ class BlockLU {
     void solve(double *x) const; // in place
 
   private:
+    template <int M> bool factorise_blocks();
     int at(int i, int j) const; // number of the block, in elimination order
     int n, m, entries;
     std::vector<int> place, order;          // block -> position, position -> block

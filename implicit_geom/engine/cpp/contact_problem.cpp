@@ -18,6 +18,7 @@ constexpr double NEAR = 0.1;         // of a start near a solution: weight times
 constexpr int QUICK = 30;            // their factorisations
 constexpr int BUDGET = 300;        // factorisations
 constexpr int SWEEPS = 40000;      // sweeps
+constexpr int FEW_SWEEPS = 400;    // the same without patience
 constexpr double HELD = 1e6;         // weight of contacts in known modes
 constexpr double MOST_WEIGHT = 1e9;
 constexpr int STALLED = 25;          // subproblems without progress
@@ -151,8 +152,8 @@ bool solve_friction(const double A[FRICTION][FRICTION], const double *b, int row
 // Proximal semi-smooth Newton with Gauss-Seidel sweeps.
 class Solver {
   public:
-    Solver(const Problem &problem, double tolerance, double enough, double share, Solution &s)
-        : q(problem), tol(tolerance), enough(enough), share(share), s(s) {
+    Solver(const Problem &problem, double tolerance, double enough, double share, bool patience, Solution &s)
+        : q(problem), tol(tolerance), enough(enough), share(share), patience(patience), s(s) {
         m = q.dof, size = q.bodies * m;
         prepare();
     }
@@ -176,6 +177,7 @@ class Solver {
 
     const Problem &q;
     double tol, enough, share;
+    bool patience;
     Solution &s;
     int m, size;
     std::vector<double> A;    // (contacts, ROWS, ROWS) own blocks of the Delassus matrix
@@ -473,7 +475,8 @@ bool Solver::newton(std::vector<double> &pb, double weight, int budget, bool onc
     double speed = 0;
     for (int i = 0; i < size; ++i) speed = std::max(speed, std::fabs(q.v_free[i]));
     int stalled = 0;
-    while (s.factorisations < budget && s.sweeps < SWEEPS) {
+    const int most = patience ? SWEEPS : FEW_SWEEPS;
+    while (s.factorisations < budget && s.sweeps < most) {
         const std::vector<double> v_before = v, pb_before = pb;
         double length = residual(v, pb, weight, P, R);
         double last_half = length;
@@ -644,7 +647,7 @@ bool Solver::run() {
     if (best > tol) {
         s.p = best_p;
         std::vector<double> pb = s.p;
-        newton(pb, near ? std::max(1.0, weight / 4) : 1.0, BUDGET, false);
+        newton(pb, near ? std::max(1.0, weight / 4) : 1.0, patience ? BUDGET : 2 * QUICK, false);
     }
     s.p = best_p;
     velocities_of_impulses();
@@ -753,9 +756,9 @@ bool solve_held(const Problem &q, const std::vector<Held> &held, double enough, 
     return s.error <= enough;
 }
 
-bool solve(const Problem &problem, double tolerance, double enough, Solution &s, double share) {
+bool solve(const Problem &problem, double tolerance, double enough, Solution &s, double share, bool patience) {
     s.factorisations = s.sweeps = 0;
-    return Solver(problem, tolerance, enough, share, s).run();
+    return Solver(problem, tolerance, enough, share, patience, s).run();
 }
 
 } // namespace contact

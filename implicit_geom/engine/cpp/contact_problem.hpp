@@ -53,7 +53,8 @@ struct Solution {
 
 // Solves to `tolerance`, m/s, or to `enough` where no more is to be had, or to `share` of the error at the start;
 // starts from s.p where it has the right length. Whether it got there; the error that is left stands in the solution.
-bool solve(const Problem &problem, double tolerance, double enough, Solution &s, double share = 0);
+// Without `patience` a hard problem is given up early.
+bool solve(const Problem &problem, double tolerance, double enough, Solution &s, double share = 0, bool patience = true);
 
 // What a contact does where its mode is known: it sticks, or slides along a direction, p_f = -mu sum p_n along.
 struct Held {

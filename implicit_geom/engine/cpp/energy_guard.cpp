@@ -179,7 +179,7 @@ std::vector<int> Island::islands_of_contacts(const std::vector<Solve> &flown) co
     return connected(joined);
 }
 
-// 1 where an island creates more energy than it may, -1 where it loses more, else 0. In a whole step in which contacts
+// 1 where an island creates more energy than it may, what impacts lost included, -1 where it loses more, else 0. In a whole step in which contacts
 // keep their modes it may lose no more than it may create: what it loses in one phase of a motion it gains in another.
 // A part of a step has its share by time, or some of what the parts before it left: in short times contacts may push
 // hard. Motions too slow to matter may be lost at any rate; with `only_slow`, they alone.
@@ -228,7 +228,7 @@ int Island::judged(const std::vector<Solve> &flown, bool whole, bool only_slow) 
             return rounding + std::max({even, AT_ONCE * room, 0.0});
         };
         const double most = scene.guard * hand;
-        if (created[b] > allowed(most, so_far)) return 1;
+        if (created[b] + std::max(struck[b], 0.0) > allowed(most, so_far)) return 1;
         const double lost = -created[b] - struck[b];
         if (lost > slow && (only_slow || lost > allowed(changes[b] ? LOSS * most : most, -so_far))) return -1;
     }

@@ -28,6 +28,7 @@ constexpr double CLOSE = 3e-13;  // change of the velocities in a round, over th
 constexpr double EXACT = 1e-14;  // the same where nothing touches
 constexpr double ENOUGH = 1e-10; // where rounding allows no less
 constexpr double SHIFT = 1e-12;  // of the point at which friction acts, in a round, over the body's size
+constexpr int PATIENT = 3;       // hard problems of an island in a step that may take long; the step is divided instead
 constexpr double FAST = 0.1;     // change over that of the round before, below which rounds need no acceleration
 constexpr int STAGE_ROUNDS = 60; // of stage 2, for that point
 constexpr double LAW = 1e-9;     // error of a contact problem, over the same, above which it is not solved
@@ -378,8 +379,11 @@ bool Island::flight_so(const State &s, double h, const Points &start, const Poin
             }
             if (!contact::solve_held(q, held, LAW * speed, found)) return false;
         } else {
-            const bool solved = contact::solve(q, close / 3 * speed, 1e-10 * speed, found, m > FEW ? ROUGH : 0.0);
-            if (!solved && !(found.error <= LAW * speed)) return false;
+            const bool solved = contact::solve(q, close / 3 * speed, 1e-10 * speed, found, m > FEW ? ROUGH : 0.0, failures < PATIENT);
+            if (!solved && !(found.error <= LAW * speed)) {
+                ++failures;
+                return false;
+            }
             for (std::size_t k = 0; k < m; ++k) {
                 if (!folds(k)) continue;
                 double *p = &found.p[contact::ROWS * k], *u = &found.u[contact::ROWS * k], along[contact::FRICTION];

@@ -565,13 +565,27 @@ bool Island::uncut(const State &s, double left, const Points &start, std::vector
     return false;
 }
 
+// What an impact counts for: in a crowd once for every body, or half of that where it is not passed on to many.
+int Island::cost(const Points &start) const {
+    if (members.size() <= FEW_BODIES) return 1;
+    std::vector<std::array<int, 2>> joined;
+    for (const TouchingPoint &p : start)
+        if (p.closed()) joined.push_back({p.first, p.second});
+    const std::vector<int> label = connected(joined);
+    std::vector<char> hit(scene.bodies, 0);
+    for (const TouchingPoint &p : start)
+        if (p.striking())
+            for (int b : {p.first, p.second})
+                if (mask[b]) hit[label[b]] = 1;
+    const auto count = std::count_if(members.begin(), members.end(), [&](int b) { return hit[label[b]]; });
+    return int(members.size()) / (std::size_t(count) > FEW_BODIES ? 1 : 2);
+}
+
 bool Island::advance(const State &s, double h, std::vector<Solve> &out, std::string &why) {
     State here = s;
     begun = s.time;
     double left = h;
     int struck = 0;
-    // impacts at which the step is cut
-    const int most = members.size() > FEW_BODIES ? scene.max_impacts / int(members.size()) : scene.max_impacts;
     double hurdle = 0, low = 0; // s: how far the end-of-step form went, and had to, where flights were refused last
     std::size_t counted = out.size(); // solves whose time is taken off
     while (left > 1e-13 * h) {
@@ -588,7 +602,8 @@ bool Island::advance(const State &s, double h, std::vector<Solve> &out, std::str
                 return false;
             }
         }
-        const bool many = struck >= most || flights > MOST_FLIGHTS;
+        const int next = cost(start); // (of the impact, or of one at the end of the next flight)
+        const bool many = struck + next > scene.max_impacts || flights > MOST_FLIGHTS;
         if (strikes && !many) {
             Solve jump;
             if (!impact(here, start, false, jump)) {
@@ -596,9 +611,9 @@ bool Island::advance(const State &s, double h, std::vector<Solve> &out, std::str
                 return false;
             }
             jump.end.time = here.time;
+            struck += next;
             here = jump.end;
             out.push_back(jump);
-            ++struck;
             continue;
         }
         if (many && !divided) divided = MANY_IMPACTS;

@@ -35,6 +35,7 @@ class Island {
     int flights = 0;
 
   private:
+    int failures = 0; // flights whose contact problem had no solution
     struct Watched {
         int pair;
         double gap, velocity, size;
@@ -75,6 +76,7 @@ class Island {
     bool passes(const State &s, const Solve &f, const Points &old, const Points &start, const Points &end, double length,
                 const State &last);
     bool uncut(const State &s, double left, const Points &start, std::vector<Solve> &out);
+    int cost(const Points &start) const;
     Points within_reach(const Points &start, double time) const;
     bool overlaps(const Points &end, const Points &start) const;
     double next_length(const Trial &low, const Trial &high, double top) const;
