@@ -324,12 +324,12 @@ def plot(tables: dict[str, Table]) -> dict[str, Any]:
     figure, grid = panels(1, 1, (6.5, 6.5))
     axes = grid[0, 0]
     place = np.arange(len(t["scene"]))
-    axes.semilogx(t["mujoco"], place, "o", color=GREY, label="MuJoCo (soft contact)")
-    axes.semilogx(t["ours"], place, "o", color=BLUE, label="implicit-rattle")
+    axes.semilogx(t["mujoco"], place, "o", color=GREY, label="MuJoCo")
+    axes.semilogx(t["ours"], place, "o", color=BLUE, label="ours")
     many = t["divided"] > DIVIDED
-    axes.semilogx(t["ours"][many], place[many], "o", color=ORANGE, label="more than 2 % of the steps divided")
+    axes.semilogx(t["ours"][many], place[many], "o", color=ORANGE, label="ours, 2 % of the steps divided")
     axes.set_yticks(place, t["scene"])
     axes.invert_yaxis()
     axes.set_xlabel("whole call, us a step")
-    axes.legend()
+    figure.legend(loc="outside upper center", ncols=3, frameon=False)
     return {"everyday": figure}
