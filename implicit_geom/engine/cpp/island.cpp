@@ -565,7 +565,8 @@ bool Island::uncut(const State &s, double left, const Points &start, std::vector
     return false;
 }
 
-// What an impact counts for: in a crowd once for every body, or half of that where it is not passed on to many.
+// What an impact counts for: in a crowd once for every body, or half of that where it is known not to be passed on to
+// many.
 int Island::cost(const Points &start) const {
     if (members.size() <= FEW_BODIES) return 1;
     std::vector<std::array<int, 2>> joined;
@@ -573,6 +574,7 @@ int Island::cost(const Points &start) const {
         if (p.closed()) joined.push_back({p.first, p.second});
     const std::vector<int> label = connected(joined);
     std::vector<char> hit(scene.bodies, 0);
+    if (std::none_of(start.begin(), start.end(), [](const TouchingPoint &p) { return p.striking(); })) return int(members.size());
     for (const TouchingPoint &p : start)
         if (p.striking())
             for (int b : {p.first, p.second})
