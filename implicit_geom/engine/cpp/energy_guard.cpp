@@ -179,8 +179,9 @@ std::vector<int> Island::islands_of_contacts(const std::vector<Solve> &flown) co
     return connected(joined);
 }
 
-// 1 where an island creates more energy than it may, what impacts lost included, -1 where it loses more, else 0. In a whole step in which contacts
-// keep their modes it may lose no more than it may create: what it loses in one phase of a motion it gains in another.
+// 1 where an island creates more energy than it may, what impacts lost included, -1 where it loses more, else 0. In a
+// whole step in which contacts keep their modes it may lose no more than it may create: what it loses in one phase of a
+// motion it gains in another.
 // A part of a step has its share by time, or some of what the parts before it left: in short times contacts may push
 // hard. Motions too slow to matter may be lost at any rate; with `only_slow`, they alone.
 int Island::judged(const std::vector<Solve> &flown, bool whole, bool only_slow) const {

@@ -491,8 +491,9 @@ bool Island::rest(const State &s, double left, double least, std::vector<Solve> 
     return have && taken_by_euler(e, out);
 }
 
-// All that is left in the end-of-step form, where that loses nothing but motions too slow to matter: bodies that
-// come to rest, or slide, on faces over which their contacts run faster than steps can follow.
+// All that is left in the end-of-step form, where that loses nothing but motions too slow to matter, in a crowd no more
+// than the guard allows: bodies that come to rest, or slide, on faces over which their contacts run faster than steps
+// can follow.
 bool Island::settles(const State &s, double left, std::vector<Solve> &out) {
     Solve e;
     return euler(s, left, e) && !judged({e}, false, members.size() <= FEW_BODIES) && !tunnels(s, e) && taken_by_euler(e, out);
