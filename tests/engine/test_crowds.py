@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from implicit_geom import Scene, Trajectory, shapes, simulate
+from implicit_geom import Scene, SceneError, Trajectory, shapes, simulate
 
 SHAPES = {
     "spheres": shapes.sphere(0.05),
@@ -71,3 +71,28 @@ def test_a_heap_stays() -> None:
     slow = max(np.linalg.norm(run[n].velocity[-1]) for n in names)
     assert gone < 1e-9 + 2 * slow
     assert np.median(later.steps["iterations"][-50:]) <= 6
+
+
+def test_a_far_body_changes_nothing() -> None:
+    """Bit for bit: an island knows nothing of bodies that it cannot touch."""
+    near, more = bin_of("boxes", 2, 2, 0.0, seed=5), bin_of("boxes", 2, 2, 0.0, seed=5)
+    more.add("far", shapes.sphere(0.1), mass=1e3, position=(0, 0, 1e4), velocity=(0, 0, 50))
+    ours, theirs = ran(near, 0.3), ran(more, 0.3)
+    for name in ours.names:
+        assert ours[name].position.tobytes() == theirs[name].position.tobytes()
+
+
+@pytest.mark.parametrize(
+    ("pressed", "words"),
+    [
+        ([[0, 0, 1.0]], "7 numbers"),
+        ([["x"] * 7], "finite numbers"),
+        ([[999, 0, 1.0, 0, 0, 0, 1.0]], "pair 999"),
+        (5, "no list"),
+    ],
+)
+def test_damaged_memory_of_a_crowd_is_refused(pressed: object, words: str) -> None:
+    run = ran(bin_of("spheres", 2, 1, 0.0, seed=5), 0.02)
+    run.memory = {**run.memory, "pressed": pressed}
+    with pytest.raises(SceneError, match=words):
+        run.resume(duration=0.01)
