@@ -155,6 +155,7 @@ def _steps(
     first = np.cumsum(per_step) - per_step
     steps["time"], steps["step"] = ends, options.step
     steps["iterations"] = np.add.reduceat(solves.table["iterations"], first)
+    steps["factorisations"] = steps["iterations"]  # (one in each iteration of Newton's method)
     steps["residual"] = np.maximum.reduceat(solves.table["residual"], first)
     refused = per_step > engine.substeps
     steps["status"], steps["guard"] = "converged", np.where(refused, "composed", "none")

@@ -62,6 +62,7 @@ def step_rows(out: MarchOutput, ends: np.ndarray, h: float) -> np.ndarray:
     first = np.searchsorted(table["step"], np.arange(len(ends)))
     steps["time"], steps["step"] = ends, h
     steps["iterations"] = np.add.reduceat(table["iterations"], first)
+    steps["rounds"], steps["factorisations"] = out.work.T
     steps["residual"] = np.maximum.reduceat(table["residual"], first)
     steps["status"] = np.where(out.divided, "substepped", "converged")
     steps["form"] = out.forms()

@@ -43,6 +43,7 @@ class MarchOutput:
     plain     (steps,) not in flights of order four alone
     why       (steps,) the first reason for either, a place in REASONS
     time      (steps,) wall time, s
+    work      (steps, 2) rounds and factorisations, also of what was refused
     reason    why no more were taken, if so
     """
 
@@ -52,6 +53,7 @@ class MarchOutput:
     plain: np.ndarray
     why: np.ndarray
     time: np.ndarray
+    work: np.ndarray
     reason: str
 
     def forms(self) -> np.ndarray:
@@ -266,7 +268,7 @@ class NativeScene:
     def _output(self, taken: int, solves: int, contacts: int, reason: str) -> MarchOutput:
         B, dim = len(self.model.bodies), self.model.dim
         numbers, states, half = np.zeros((solves, 6)), np.zeros((solves, B, 13)), np.zeros((solves, B, 6))
-        bodies, notes = np.zeros((solves, B), np.int8), np.zeros((taken, 5))
+        bodies, notes = np.zeros((solves, B), np.int8), np.zeros((taken, 7))
         self._library.ig_solves(self._handle, *(address(a) for a in (numbers, states, half, bodies, notes)))
         table = np.zeros(solves, SOLVE)
         table["step"], table["form"] = numbers[:, 0], np.array(FORMS)[numbers[:, 1].astype(int)]
@@ -283,7 +285,8 @@ class NativeScene:
         )
         euler, divided, plain = (notes[:, k] > 0 for k in range(3))
         plain |= not self.fourth
-        return MarchOutput(found, euler, divided, plain, notes[:, 3].astype(int), notes[:, 4], reason)
+        why, work = notes[:, 3].astype(int), notes[:, 5:].astype(int)
+        return MarchOutput(found, euler, divided, plain, why, notes[:, 4], work, reason)
 
     def _contacts(self, count: int) -> np.ndarray:
         whole, values = np.zeros((count, 10), np.int32), np.zeros((count, 25))

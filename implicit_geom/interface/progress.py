@@ -13,14 +13,17 @@ Progress = bool | Callable[[float], object] | None
 
 
 @contextmanager
-def reporting(progress: Progress, total: int, unit: str = "step") -> Iterator[Callable[[int], None]]:
-    """A function to call with the number of units done, which never go back; None: a bar on a terminal."""
+def reporting(progress: Progress, total: int, unit: str = "step") -> Iterator[Callable[..., None]]:
+    """A function to call with the number of units done, which never go back; None: a bar on a terminal.
+
+    A second argument, a function, gives words that a bar shows beside them.
+    """
     if progress is None:
         progress = sys.stderr.isatty()
     if callable(progress):
         tell, most = progress, 0
 
-        def onward(done: int) -> None:
+        def onward(done: int, _: object = None) -> None:
             nonlocal most
             most = max(most, done)
             tell(most / total)
@@ -30,7 +33,13 @@ def reporting(progress: Progress, total: int, unit: str = "step") -> Iterator[Ca
         from tqdm import tqdm
 
         with tqdm(total=total, unit=unit, file=sys.stderr) as bar:
-            yield lambda done: _ignore(bar.update(max(done - bar.n, 0)))
+
+            def show(done: int, words: Callable[[], str] | None = None) -> None:
+                if words is not None:
+                    bar.set_postfix_str(words(), refresh=False)
+                bar.update(max(done - bar.n, 0))
+
+            yield show
     elif progress is False:
         yield _ignore
     else:
@@ -44,5 +53,5 @@ def part(done: Callable[[int], None], first: int, count: int) -> Callable[[float
     return lambda fraction: done(first + round(fraction * count))
 
 
-def _ignore(_: object) -> None:
+def _ignore(*_: object) -> None:
     return None

@@ -98,6 +98,7 @@ class March(Generic[R]):
             self.runner.solver.memory.widen(self.state, options.step)
         self.memory = Memory(solver)
         self.started = started
+        self.contacts = 0  # closed in the last step
 
     def run(self, progress: Progress) -> R:
         lengths = self.options.step_lengths()
@@ -118,7 +119,7 @@ class March(Generic[R]):
                         taken = 1
                     k += taken
                     with paused():
-                        done(k)
+                        done(k, self._told)
             except KeyboardInterrupt as interrupt:
                 with HELD:
                     interrupt.run = self._trajectory("interrupted")  # type: ignore[attr-defined]
@@ -136,9 +137,16 @@ class March(Generic[R]):
                 self.recorder.add_arrays(solves, steps)
                 self._count(self.options.step, float(ends[len(steps) - 1]), len(steps))
                 self.state = state
+                self.contacts = int(steps["contacts"][-1])
                 self.memory = Memory(self.solver)
             self._touched(bool(np.any(solves.contacts["p_n"] > 0)))
         return len(steps)
+
+    def _told(self) -> str:
+        """Where the run is: simulated time, that over the time it took, closed contacts."""
+        taken = max(clock.perf_counter() - self.started, 1e-9)
+        rate = (self.state.time - self.initial.time - self.elapsed) / taken
+        return f"t = {self.state.time:.4g} s, {rate:.3g} x real time, {self.contacts} contacts"
 
     def _count(self, h: float, end: float, steps: int = 1) -> None:
         """Equal steps are counted; a shorter one starts the count anew."""
@@ -165,6 +173,7 @@ class March(Generic[R]):
             self.recorder.add(attempt, end, h, wall_time, left)
             self._count(h, end)
             self.state = attempt.solves[-1].end.at_time(end)
+            self.contacts = len({c.pair for c in attempt.solves[-1].contacts})
             if self.runner is not None:
                 self.runner.solver.memory.widen(self.state, h)
             self.memory = Memory(self.solver)

@@ -13,6 +13,7 @@ from implicit_geom.model.solve_arrays import ENTRIES, STATUSES
 from implicit_geom.run.record.island_gain import largest_island_gain
 
 NAMED = 3  # pairs and reasons that are named, the others are counted
+SLOW = 3.0  # of the mean of the steps: steps that took longer are named
 
 
 def summary(run: Any) -> str:
@@ -130,7 +131,7 @@ def _islands(run: Any) -> list[str]:
 
 
 def _time(run: Any) -> list[str]:
-    """Wall time, steps outside compiled code with their reasons, and the slowest of them."""
+    """Wall time, steps outside compiled code with their reasons, and the slowest steps of all."""
     total, steps = (sum(getattr(c, name) for c in run.calls) for name in ("total_time", "step_time"))
     if any(call.compiled is None for call in run.calls):
         return [f"wall time   {steps:.3g} s for the steps alone; of the rest this file knows nothing"]
@@ -145,9 +146,10 @@ def _time(run: Any) -> list[str]:
     words += f", {sum(n for _, n in told[NAMED:])} others" if len(told) > NAMED else ""
     inside = sum(call.compiled for call in run.calls)
     lines.append(f"compiled    {inside} steps; {outside} left machine code{f' ({words})' if words else ''}")
+    mean = steps / max(sum(call.steps for call in run.calls), 1)
     slowest = sorted((row for call in run.calls for row in call.slowest), reverse=True)[:NAMED]
-    if slowest:
-        each = ", ".join(f"{s:.3g} s at t = {t:.6g} s ({reason})" for s, t, reason in slowest)
+    if slow := [row for row in slowest if row[0] > SLOW * mean]:
+        each = "; ".join(f"{s:.3g} s at t = {t:.6g} s ({cause})" for s, t, cause in slow)
         lines.append(f"slowest     {each}")
     return lines
 

@@ -20,7 +20,7 @@ struct Handle {
     // of the last march: its solves, and the steps that they belong to
     std::vector<Solve> solves;
     std::vector<int> step_of;
-    std::vector<double> notes; // (steps, 5): end-of-step form, divided, not of order four, why, wall time in s
+    std::vector<double> notes; // (steps, 7): end-of-step form, divided, not of order four, why, wall time in s, rounds, factorisations
     std::size_t contacts = 0;
     std::string reason;
     // what pressed in the last step, and where that ended; `given` instead of a step
@@ -133,7 +133,8 @@ SHOWN int ig_march(void *handle, double time, const double *x, const double *q, 
             h->step_of.push_back(taken);
         }
         const std::chrono::duration<double> took = std::chrono::steady_clock::now() - started;
-        for (double note : {double(out.used_euler), double(out.used_parts), double(out.used_plain), double(out.divided), took.count()})
+        for (double note : {double(out.used_euler), double(out.used_parts), double(out.used_plain), double(out.divided), took.count(), double(out.rounds),
+                            double(out.factorisations)})
             h->notes.push_back(note);
     }
     h->last = s;
@@ -164,7 +165,7 @@ SHOWN void ig_press(void *handle, int count, const double *rows) {
 }
 
 // Of the last march: numbers (S, 6): step, form, start time, h, iterations, residual; states at the ends (S, bodies, 13):
-// x q v w; half (S, bodies, 6); bodies (S, bodies); notes (steps, 5).
+// x q v w; half (S, bodies, 6); bodies (S, bodies); notes (steps, 7).
 SHOWN void ig_solves(void *handle, double *numbers, double *states, double *half, char *bodies, double *notes) {
     auto *h = static_cast<Handle *>(handle);
     const std::size_t B = std::size_t(h->scene.bodies);

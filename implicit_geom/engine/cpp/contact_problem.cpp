@@ -149,6 +149,154 @@ bool solve_friction(const double A[FRICTION][FRICTION], const double *b, int row
     return true;
 }
 
+// The natural map of the law at one contact, m/s; A: what its impulses do to its velocities.
+double natural(const Contact &c, const double *A, const double *p, const double *u) {
+    double trace = 0;
+    for (int r = 0; r < c.end(); ++r) trace += A[r * ROWS + r];
+    if (!(trace > 0)) return std::max(0.0, -u[0]);
+    const double rho = 1.0 / trace;
+    double z[ROWS], P[ROWS], worst = 0, sum = 0, lever[FRICTION];
+    for (int r = 0; r < c.normals; ++r) {
+        P[r] = std::max(0.0, p[r] - rho * u[r]);
+        sum += P[r], worst = std::max(worst, std::fabs(P[r] - p[r]));
+    }
+    if (c.turns) mean_lever(c, P, lever);
+    for (int r = c.normals; r < c.end(); ++r)
+        z[r] = p[r] - rho * (u[r] + (c.turns ? lever[r - c.normals] * u[c.end()] : 0.0));
+    const double most = c.mu * sum, length = length_of(z, c.normals, c.end());
+    for (int r = c.normals; r < c.end(); ++r) {
+        P[r] = length <= most ? z[r] : most * z[r] / length;
+        worst = std::max(worst, std::fabs(P[r] - p[r]));
+    }
+    if (c.turns) {
+        double extent = 0;
+        for (int r = 0; r < c.normals; ++r) extent = std::max(extent, length_of(c.lever[r], 0, c.end() - c.normals));
+        if (extent > 0) worst = std::max(worst, std::fabs(moment(c, lever, P) - p[c.end()]) / extent);
+    }
+    return worst / rho;
+}
+
+constexpr int PATCH_STEPS = 40;     // of Newton's method for a patch
+constexpr double ALIKE = 1e-10;     // of its points' matrix: what is added where more press than wrenches tell apart
+
+// One patch alone, A p + b = u, from p: Newton's method with the points that press and the mode of friction, stick or
+// slip, found anew in each step, where the point of friction is linearised and the law of friction is not. Whether an
+// error below `small`, m/s, was reached.
+//
+// (Where a body spins, the point of friction moves with the impulses, and friction's velocity with it: the map from one
+// to the other has a skew part that may be many times the symmetric one, and sweeps do not settle.)
+bool solve_patch(const Contact &c, const double *A, const double *b, double small, double *p) {
+    const int n = c.normals, count = c.end() - n, spin = c.end();
+    const auto entry = [&](int r, int t) { return A[r * ROWS + t]; };
+    double trace = 0, u[ROWS], lever[FRICTION] = {0, 0, 0};
+    for (int r = 0; r < n; ++r) trace += entry(r, r);
+    for (int step = 0; step < PATCH_STEPS; ++step) {
+        mean_lever(c, p, lever);
+        if (c.turns) p[spin] = moment(c, lever, p);
+        for (int r = 0; r < c.rows; ++r) {
+            u[r] = b[r];
+            for (int t = 0; t < c.rows; ++t) u[r] += entry(r, t) * p[t];
+        }
+        if (natural(c, A, p, u) <= small) return true;
+        int pressing[NORMALS], m = 0;
+        double sum = 0;
+        for (int r = 0; r < n; ++r) {
+            if (p[r] - n / trace * u[r] > 0) pressing[m++] = r, sum += std::max(p[r], 0.0);
+            else p[r] = 0;
+        }
+        if (m == 0) {
+            std::fill(p, p + c.rows, 0.0);
+            return false;
+        }
+        const bool rubs = count > 0 && sum > 0; // (at first it is not known where)
+        // what the rows do: velocities of the pressing points and of friction, by their impulses
+        double rate[ROWS][ROWS], now[ROWS], shift[NORMALS][FRICTION] = {{0}};
+        const int size = m + (rubs ? count : 0);
+        if (rubs && c.turns)
+            for (int j = 0; j < m; ++j)
+                for (int f = 0; f < count; ++f) shift[j][f] = (c.lever[pressing[j]][f] - lever[f]) / sum;
+        const auto row_of = [&](int i) { return i < m ? pressing[i] : n + i - m; };
+        for (int i = 0; i < size; ++i) {
+            const int r = row_of(i), f = i - m;
+            now[i] = u[r] + (f >= 0 && c.turns ? lever[f] * u[spin] : 0.0);
+            for (int j = 0; j < size; ++j) {
+                const int t = row_of(j), g = j - m;
+                double torque = g >= 0 ? lever[g] : 0; // what the spin's row gets of it
+                if (g < 0)
+                    for (int k = 0; k < count; ++k) torque += p[n + k] * shift[j][k];
+                double sees = entry(r, t);
+                if (c.turns && rubs) {
+                    sees += entry(r, spin) * torque;
+                    if (f >= 0) sees += lever[f] * (entry(spin, t) + entry(spin, spin) * torque) + (g < 0 ? u[spin] * shift[j][f] : 0.0);
+                }
+                rate[i][j] = sees;
+            }
+        }
+        // the points' impulses by those of friction: q = fixed + by f
+        double LU[NORMALS * NORMALS], fixed[NORMALS], by[FRICTION][NORMALS];
+        int pivot[NORMALS];
+        for (int i = 0; i < m; ++i) {
+            for (int j = 0; j < m; ++j) LU[i * m + j] = rate[i][j] + (i == j ? ALIKE * trace / n : 0.0);
+            fixed[i] = -now[i];
+            for (int f = 0; f < size - m; ++f) fixed[i] += rate[i][m + f] * p[n + f], by[f][i] = -rate[i][m + f];
+        }
+        if (!la::factorise(LU, pivot, m)) return false;
+        la::substitute(LU, pivot, m, fixed);
+        double presses = 0, more[FRICTION] = {0, 0, 0};
+        for (int i = 0; i < m; ++i) presses += fixed[i] += p[pressing[i]];
+        for (int f = 0; f < size - m; ++f) {
+            la::substitute(LU, pivot, m, by[f]);
+            for (int i = 0; i < m; ++i) more[f] += by[f][i];
+        }
+        double found[POINT] = {0, 0, 0, 0};
+        if (rubs) { // friction alone: v = C f + d, |f| <= mu (presses + more f)
+            double C[FRICTION][FRICTION], d[FRICTION], whole[POINT][POINT], minus[POINT];
+            for (int f = 0; f < count; ++f) {
+                d[f] = now[m + f];
+                for (int j = 0; j < m; ++j) d[f] += rate[m + f][j] * (fixed[j] - p[pressing[j]]);
+                for (int g = 0; g < count; ++g) {
+                    C[f][g] = rate[m + f][m + g], d[f] -= rate[m + f][m + g] * p[n + g];
+                    for (int j = 0; j < m; ++j) C[f][g] += rate[m + f][j] * by[g][j];
+                }
+            }
+            double diagonal = 0;
+            for (int f = 0; f < count; ++f) diagonal += std::fabs(C[f][f]);
+            const auto excess = [&](double shift) {
+                for (int f = 0; f < count; ++f) {
+                    for (int g = 0; g < count; ++g) whole[f][g] = C[f][g] + (f == g ? shift : 0.0);
+                    minus[f] = -d[f];
+                }
+                if (!small_solve(whole, minus, count, found)) return double(INFINITY);
+                double most = presses;
+                for (int f = 0; f < count; ++f) most += more[f] * found[f];
+                return length_of(found, 0, count) - c.mu * most;
+            };
+            if (excess(0) > 0) {
+                double low = 0, high = diagonal;
+                while (excess(high) > 0 && high < 1e30 * diagonal) low = high, high *= 8;
+                if (!(high < 1e30 * diagonal)) return false;
+                double least = low > 0 ? excess(low) : INFINITY, most = excess(high);
+                for (int k = 0; k < 200 && high - low > 4e-16 * high; ++k) {
+                    // the Illinois rule, or the middle where it knows nothing
+                    double middle = k % 3 == 2 || !std::isfinite(least) ? (low + high) / 2 : high - most * (high - low) / (most - least);
+                    if (!(middle > low && middle < high)) middle = (low + high) / 2;
+                    const double over = excess(middle);
+                    if (over > 0) low = middle, least = over;
+                    else high = middle, most = over;
+                }
+                excess(high);
+            }
+        }
+        for (int i = 0; i < m; ++i) {
+            double next = fixed[i];
+            for (int f = 0; f < size - m; ++f) next += by[f][i] * found[f];
+            p[pressing[i]] = next;
+        }
+        for (int f = 0; f < count; ++f) p[n + f] = found[f];
+    }
+    return false;
+}
+
 // Proximal semi-smooth Newton with Gauss-Seidel sweeps.
 class Solver {
   public:
@@ -166,7 +314,6 @@ class Solver {
     double law_error() const;
     void sweep(int count, double until);
     bool newton(std::vector<double> &pb, double weight, int budget, bool once);
-    double natural(std::size_t k, const double *p, const double *u) const;
     bool local(const Contact &c, const double *own, const double *b, double *p) const;
     double rho_of(std::size_t k, double weight) const;
     void projected(std::size_t k, double weight, const double *pb, const double *u, double *P, Projected &d) const;
@@ -249,38 +396,10 @@ void Solver::contact_velocities(const std::vector<double> &v) {
     }
 }
 
-// The natural map of the law at one contact, m/s.
-double Solver::natural(std::size_t k, const double *p, const double *u) const {
-    const Contact &c = q.contacts[k];
-    double trace = 0;
-    for (int r = 0; r < c.end(); ++r) trace += A[(k * ROWS + r) * ROWS + r];
-    if (!(trace > 0)) return std::max(0.0, -u[0]);
-    const double rho = 1.0 / trace;
-    double z[ROWS], P[ROWS], worst = 0, sum = 0, lever[FRICTION];
-    for (int r = 0; r < c.normals; ++r) {
-        P[r] = std::max(0.0, p[r] - rho * u[r]);
-        sum += P[r], worst = std::max(worst, std::fabs(P[r] - p[r]));
-    }
-    if (c.turns) mean_lever(c, P, lever);
-    for (int r = c.normals; r < c.end(); ++r)
-        z[r] = p[r] - rho * (u[r] + (c.turns ? lever[r - c.normals] * u[c.end()] : 0.0));
-    const double most = c.mu * sum, length = length_of(z, c.normals, c.end());
-    for (int r = c.normals; r < c.end(); ++r) {
-        P[r] = length <= most ? z[r] : most * z[r] / length;
-        worst = std::max(worst, std::fabs(P[r] - p[r]));
-    }
-    if (c.turns) {
-        double extent = 0;
-        for (int r = 0; r < c.normals; ++r) extent = std::max(extent, length_of(c.lever[r], 0, c.end() - c.normals));
-        if (extent > 0) worst = std::max(worst, std::fabs(moment(c, lever, P) - p[c.end()]) / extent);
-    }
-    return worst / rho;
-}
-
 double Solver::law_error() const {
     double worst = 0;
     for (std::size_t k = 0; k < q.contacts.size(); ++k) {
-        const double e = natural(k, &s.p[k * ROWS], &s.u[k * ROWS]);
+        const double e = natural(q.contacts[k], &A[k * ROWS * ROWS], &s.p[k * ROWS], &s.u[k * ROWS]);
         if (!(e <= worst)) worst = e;
     }
     return worst;
@@ -630,6 +749,19 @@ bool Solver::run() {
     best_p = s.p;
     keep_best();
     tol = std::max(tol, share * best), enough = std::max(enough, share * best);
+    if (best > tol && q.contacts.size() == 1 && q.contacts[0].normals > 1) {
+        double own[ROWS];
+        for (int r = 0; r < q.contacts[0].rows; ++r) { // (u of free motion)
+            own[r] = q.contacts[0].w[r];
+            for (int side = 0; side < 2; ++side)
+                if (q.contacts[0].body[side] >= 0)
+                    for (int j = 0; j < m; ++j) own[r] += q.contacts[0].seen(side, r)[j] * q.v_free[std::size_t(q.contacts[0].body[side]) * m + j];
+        }
+        solve_patch(q.contacts[0], A.data(), own, 0.1 * tol, s.p.data());
+        ++s.factorisations;
+        keep_best();
+        if (best > tol) s.p = best_p;
+    }
     // Newton steps alone, from a solution near by or where contacts are few
     const bool near = s.weight > 0;
     double speed = 0;

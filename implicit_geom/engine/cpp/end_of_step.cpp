@@ -99,7 +99,7 @@ bool Island::euler_so(const State &s, double h, Solve &out) {
         const bool crowded = contacts.size() > FEW;
         const double close = crowded ? CROWDED : CLOSE;
         const bool solved = contact::solve(q, close / 3 * speed, 1e-10 * speed, found, crowded ? ROUGH : 0.0);
-        out.factorisations += found.factorisations;
+        tally(found);
         if (!solved && !(found.error <= LAW * speed)) return false;
         for (std::size_t k = 0; k < contacts.size(); ++k) {
             PatchContact moved = contacts[k];
@@ -136,7 +136,7 @@ bool Island::euler_so(const State &s, double h, Solve &out) {
         for (int b : members)
             if (!(h * la::length(&nu[6 * std::size_t(b) + 3]) <= 3)) return false;
         error = change;
-        out.rounds = round + 1;
+        out.iterations = round + 1;
     }
     if (!done) return false;
     engine::advance(scene, s, nu.data(), h, out.end);
@@ -157,7 +157,7 @@ bool Island::euler_so(const State &s, double h, Solve &out) {
         la::copy(c.at, made.point), la::copy(c.at, made.end_point);
         out.contacts.push_back(made);
     }
-    out.half = nu, out.iterations = out.rounds;
+    out.half = nu;
     out.residual = std::max(error, found.error / speed);
     return true;
 }

@@ -377,9 +377,12 @@ bool Island::flight_so(const State &s, double h, const Points &start, const Poin
                 for (int r = 0; r < contacts[k].rows.count; ++r) held[k].along[r] = start_slip[contact::FRICTION * k + r];
                 make_unit(held[k].along, contacts[k].rows.count);
             }
-            if (!contact::solve_held(q, held, LAW * speed, found)) return false;
+            const bool solved = contact::solve_held(q, held, LAW * speed, found);
+            tally(found);
+            if (!solved) return false;
         } else {
             const bool solved = contact::solve(q, close / 3 * speed, 1e-10 * speed, found, m > FEW ? ROUGH : 0.0, failures < PATIENT);
+            tally(found);
             if (!solved && !(found.error <= LAW * speed)) {
                 ++failures;
                 return false;
@@ -394,7 +397,6 @@ bool Island::flight_so(const State &s, double h, const Points &start, const Poin
                 }
             }
         }
-        out.factorisations += found.factorisations;
         double change = 0;
         x.clear(), g.clear();
         for (int j = 0; j < n; ++j)
@@ -416,7 +418,7 @@ bool Island::flight_so(const State &s, double h, const Points &start, const Poin
         }
         change /= speed;
         history.push_back(change);
-        out.rounds = round + 1;
+        out.iterations = round + 1;
         const double rounding = 3e-16 * reach / (std::fabs(h) * speed); // of gaps over the step
         if (history.size() > 3) least = std::min(least, history[history.size() - 4]);
         bool settled = (brief && round > 0) || change <= close || (change < ENOUGH + rounding && change > least / 2);
@@ -453,7 +455,7 @@ bool Island::flight_so(const State &s, double h, const Points &start, const Poin
     if (!done) return false;
     if (!brief && count && !slides) remember(old, contacts, found, h / 2);
     engine::advance(scene, s, nu.data(), h, end);
-    out.half = nu, out.iterations = out.rounds;
+    out.half = nu;
     out.residual = std::max(error < 1 ? error : 0.0, found.error / speed);
     for (std::size_t k = 0; k < m; ++k) {
         const PatchContact &c = contacts[k];
@@ -574,11 +576,13 @@ bool Island::velocity_stage(double h, const Points &start, const Points &old, co
                     for (int r = 0; r < contacts[k].rows.count; ++r) change = std::max(change, std::fabs(along[r] - held[k].along[r]));
                 la::copy(along, held[k].along);
             }
-            if (!contact::solve_held(q, held, LAW * speed, found)) return false;
+            const bool solved = contact::solve_held(q, held, LAW * speed, found);
+            tally(found);
+            if (!solved) return false;
         } else {
             contact::solve(q, (m > FEW ? CROWDED : CLOSE) / 3 * speed, 1e-10 * speed, found);
+            tally(found);
         }
-        out.factorisations += found.factorisations;
         if (!(found.error <= LAW * speed)) return false;
         x.clear(), g.clear();
         for (std::size_t k = 0; k < m; ++k) {

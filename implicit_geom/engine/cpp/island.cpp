@@ -89,6 +89,8 @@ Island::Island(const Scene &scene, std::vector<int> own, std::vector<int> candid
     for (int b : members) pulled[b] = step * la::length(&scene.load[6 * std::size_t(b)]) / scene.mass[b];
 }
 
+void Island::tally(const contact::Solution &found) { ++rounds, factorisations += found.factorisations; }
+
 bool Island::points_of(const State &s, int pair, Points &out) const {
     return touching_points(scene, s, pair, pulled.data(), out);
 }
@@ -262,6 +264,7 @@ bool Island::impact(const State &s, const Points &start, bool inelastic, Solve &
     contact::Solution found;
     for (std::size_t k = 0; k < count; ++k) q.contacts[k].w[0] = bounce[k];
     contact::solve(q, 1e-14 * speed, 1e-11 * speed, found);
+    tally(found);
     if (!(found.error <= LAW * speed)) return false;
     out = Solve();
     out.form = IMPACT_STEP, out.h = 0, out.start = out.end = s, out.bodies = mask;
@@ -282,7 +285,7 @@ bool Island::impact(const State &s, const Points &start, bool inelastic, Solve &
         r.impact = 1, r.bounce = bounce[k], r.approach = before[4 * k];
         out.contacts.push_back(r);
     }
-    out.iterations = std::max(1, found.factorisations), out.factorisations = found.factorisations;
+    out.iterations = std::max(1, found.factorisations);
     out.residual = found.error / speed;
     return true;
 }

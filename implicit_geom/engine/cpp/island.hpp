@@ -32,9 +32,10 @@ class Island {
 
     int divided = PLAIN; // why a part was taken otherwise than in one flight
     bool used_euler = false, used_parts = false, used_plain = false; // plain: a flight not of order four
-    int flights = 0;
+    int flights = 0, rounds = 0, factorisations = 0; // also of what was refused; rounds: of contact problems
 
   private:
+    void tally(const contact::Solution &found);
     int failures = 0; // flights whose contact problem had no solution
     struct Watched {
         int pair;

@@ -74,7 +74,7 @@ struct Solve {
     std::vector<double> half;    // (bodies, 6) the velocities that moved the bodies
     std::vector<char> bodies;    // which of them it moves
     std::vector<ContactRecord> contacts;
-    int iterations = 0, rounds = 0, factorisations = 0;
+    int iterations = 0;
     double residual = 0, overlap = 0;
 };
 

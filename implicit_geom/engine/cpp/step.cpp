@@ -170,9 +170,9 @@ void take_step(const Scene &scene, const State &s, double h, std::vector<Pressed
                 if (std::binary_search(pairs[k].begin(), pairs[k].end(), p.pair)) own.pressed.push_back(p);
             islands.emplace_back();
             const bool solved = own.advance(s, h, islands.back(), out.reason);
-            out.flights += own.flights;
+            out.flights += own.flights, out.rounds += own.rounds, out.factorisations += own.factorisations;
             if (!solved) return;
-            if (members[k].size() > 1) now.insert(now.end(), own.pressed.begin(), own.pressed.end());
+            now.insert(now.end(), own.pressed.begin(), own.pressed.end());
             out.reason.clear();
             out.used_euler |= own.used_euler, out.used_parts |= own.used_parts;
             out.used_plain |= own.used_plain;

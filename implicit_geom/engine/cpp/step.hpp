@@ -9,7 +9,7 @@ struct Outcome {
     std::string reason;        // why there are none
     int divided = PLAIN;
     bool used_euler = false, used_parts = false, used_plain = false;
-    int flights = 0;
+    int flights = 0, rounds = 0, factorisations = 0;
 };
 
 // `pressed`: of the bodies that touch others that move, in the step that ended at s, and then in this one.

@@ -23,7 +23,7 @@ class Call:
     fourth      how many are of order four of their own accord
     compiled    steps that were taken in machine code; None where that is not known
     outside     by reason: how many steps were taken outside it, and the time they took, s
-    slowest     of these the slowest: time taken, s; end of the step, s; reason
+    slowest     steps: time taken, s; end of the step, s; what it went into
     step_time   that the steps took, s
     total_time  of the whole call by the wall clock, s: set-up, steps and recording
     deepest     overlap of a closed contact at the end of any solve, m
@@ -50,15 +50,15 @@ class Call:
         """Steps that were taken, rows of `STEP`, and the gaps of their closed contacts."""
         self._count(steps)
         self.deepest = max(self.deepest, float(-gaps.min(initial=0.0)))
+        longest = np.argsort(steps["wall_time"])[-SLOWEST:]
+        times = [[float(row["wall_time"]), float(row["time"]), _cause(row)] for row in steps[longest]]
+        self.slowest = sorted([*self.slowest, *times], reverse=True)[:SLOWEST]
         if compiled:
             self.compiled = (self.compiled or 0) + len(steps)
             return
         for row in steps:
-            reason, seconds = str(row["reason"]), float(row["wall_time"])
-            told = self.outside.setdefault(reason, [0, 0.0])
-            told[0], told[1] = told[0] + 1, told[1] + seconds
-            self.slowest = sorted([*self.slowest, [seconds, float(row["time"]), reason]], reverse=True)
-            del self.slowest[SLOWEST:]
+            told = self.outside.setdefault(str(row["reason"]), [0, 0.0])
+            told[0], told[1] = told[0] + 1, told[1] + float(row["wall_time"])
 
     def _count(self, steps: Any) -> None:
         for told, name in ((self.statuses, "status"), (self.guards, "guard")):
@@ -70,6 +70,13 @@ class Call:
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
+
+
+def _cause(step: np.void) -> str:
+    """What the time of a step went into."""
+    counts = [(step[name], name) for name in ("contacts", "impacts", "solves", "rounds", "factorisations")]
+    told = [f"{n} {name if n > 1 else name[:-1]}" for n, name in counts if n]
+    return ", ".join(filter(None, [str(step["reason"]), *told]))
 
 
 def calls_of(plain: Any) -> list[Call]:

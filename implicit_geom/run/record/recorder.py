@@ -95,7 +95,7 @@ class Recorder:
         iterations = sum(s.iterations for s in attempt.solves)
         residual = max(s.residual for s in attempt.solves)
         counts = (len(attempt.solves), len(touching), impacts)
-        how = (iterations, status, attempt.form, attempt.guard, *counts, residual)
+        how = (iterations, 0, iterations, status, attempt.form, attempt.guard, *counts, residual)
         reason = join_reasons(left, divided(attempt.why))
         rows.append((time, h, *how, *UNKNOWN, wall_time, reason))
         self.count += 1
@@ -107,6 +107,8 @@ class Recorder:
         row = (
             time,
             h,
+            iterations,
+            0,
             iterations,
             "failed",
             "",
