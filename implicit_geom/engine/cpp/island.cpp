@@ -27,6 +27,7 @@ constexpr double FAR = 1e-15;     // the same, over the distance from the origin
 constexpr double OVERLAP = 1e-9;  // at the end of a flight, over the same: more is refused
 constexpr double DEEP = 0.2;     // overlap over the smaller body's size that says nothing about the instant
 constexpr double CROSSING = 1e-3; // overlap on the way, over the same, that counts as crossing
+constexpr double SHALLOW = 0.05;  // the same, up to which the way between two instants is taken for a cubic
 constexpr int FINEST_REST = 6;   // halvings of a part in the end-of-step form
 constexpr int FINEST = 60;       // halvings of a motion that is looked at for a crossing
 constexpr double LAW = 1e-9;     // error of an impact's law, over the speeds at hand
@@ -68,6 +69,18 @@ double first_zero(double t0, double g0, double v0, double t1, double g1, double 
         left = right, f_left = f_right;
     }
     return INFINITY;
+}
+
+// The least value on the way of the cubic with these values and slopes at both ends of a time h.
+double least_between(double g0, double v0, double g1, double v1, double h) {
+    const double a = 2 * (g0 - g1) + h * (v0 + v1), b = 3 * (g1 - g0) - h * (2 * v0 + v1), c = h * v0;
+    const double disc = b * b - 3 * a * c;
+    double least = std::min(g0, g1);
+    if (!(disc > 0)) return least;
+    const double q = -(b + std::copysign(std::sqrt(disc), b));
+    for (double x : {q / (3 * a), c / q})
+        if (x > 0 && x < 1) least = std::min(least, ((a * x + b) * x + c) * x + g0);
+    return least;
 }
 
 double length_of(const std::vector<Solve> &flown) {
@@ -290,24 +303,55 @@ bool Island::impact(const State &s, const Points &start, bool inelastic, Solve &
     return true;
 }
 
-// Whether a pair passes through itself on the way of a flight, whose bodies move with constant velocities.
-bool Island::crossed(const State &s, const Solve &f, int pair, double t0, double g0, double t1, double g1, int depth) {
-    const Pair &p = scene.pairs[pair];
-    double rate = 0, relative[3];
-    la::subtract(&f.half[6 * std::size_t(p.body[1])], &f.half[6 * std::size_t(p.body[0])], relative);
-    rate = la::length(relative);
-    for (int side = 0; side < 2; ++side)
-        if (scene.moves[p.body[side]]) rate += 2 * scene.size[p.body[side]] * la::length(&f.half[6 * std::size_t(p.body[side]) + 3]);
-    if (std::max(g0, 0.0) + std::max(g1, 0.0) > rate * (t1 - t0) - CROSSING * p.size || depth == 0) return false;
+// How far apart a pair is at an instant of a flight, whose bodies move with constant velocities: no direction n keeps
+// them farther apart. Along n they close by at most `closing` afterwards, and did by `opening` before, m/s.
+Island::Apart Island::apart(const State &at, const Solve &f, const Points &points, int number, double time) const {
+    const Pair &pair = scene.pairs[number];
+    Apart out;
+    out.time = time, out.gap = INFINITY;
+    const double *n = nullptr;
+    for (const TouchingPoint &p : points)
+        if (p.pair == number && p.gap < out.gap) out.gap = p.gap, n = p.n, out.velocity = p.velocity;
+    double relative[3], turns = 0;
+    const double sign = pair.swapped ? -1 : 1;
+    la::subtract(&f.half[6 * std::size_t(pair.body[1])], &f.half[6 * std::size_t(pair.body[0])], relative);
+    for (int b : pair.body) {
+        if (!scene.moves[b]) continue;
+        const double *w = &f.half[6 * std::size_t(b) + 3];
+        double across[3];
+        if (n) la::cross(n, w, across);
+        turns += 2 * scene.size[b] * la::length(n ? across : w);
+    }
+    if (n) {
+        const double rate = sign * la::dot(n, relative);
+        out.closing = std::max(0.0, -rate) + turns, out.opening = std::max(0.0, rate) + turns, out.known = true;
+    } else {
+        out.gap = ball_gap(at, number);
+        out.closing = out.opening = la::length(relative) + turns;
+    }
+    return out;
+}
+
+// Whether a pair passes through itself on the way of a flight, between two instants; an instant when it overlaps.
+bool Island::crossed(const State &s, const Solve &f, int number, const Apart &from, const Apart &to, int depth, Apart &inside) {
+    // (the bounds from either end: where they meet is the deepest that the pair can be)
+    const double g0 = std::max(from.gap, 0.0), g1 = std::max(to.gap, 0.0), r0 = from.closing, r1 = to.opening, h = to.time - from.time;
+    const double allowed = CROSSING * scene.pairs[number].size;
+    const double deepest = r0 * h <= g0 || r1 * h <= g1 ? 0.0 : (r0 * r1 * h - g0 * r1 - g1 * r0) / (r0 + r1);
+    if (deepest <= allowed / 2 || depth == 0) return false;
+    const bool shallow = deepest <= SHALLOW * scene.pairs[number].size && from.known && to.known;
+    if (shallow && least_between(from.gap, from.velocity, to.gap, to.velocity, h) > -allowed / 2) return false;
     State between;
-    const double t = (t0 + t1) / 2;
+    const double t = (from.time + to.time) / 2;
     engine::advance(scene, s, f.half.data(), t, between);
     Points there;
-    if (!points_of(between, pair, there)) return true;
-    double gap = INFINITY;
-    for (const TouchingPoint &q : there) gap = std::min(gap, q.gap);
-    if (gap < -CROSSING * p.size) return true;
-    return crossed(s, f, pair, t0, g0, t, gap, depth - 1) || crossed(s, f, pair, t, gap, t1, g1, depth - 1);
+    if (!points_of(between, number, there)) return true;
+    const Apart middle = apart(between, f, there, number, t);
+    if (middle.gap < -allowed) {
+        inside = middle;
+        return true;
+    }
+    return crossed(s, f, number, from, middle, depth - 1, inside) || crossed(s, f, number, middle, to, depth - 1, inside);
 }
 
 // Whether a flight takes a point beyond the other body; the least gaps at its end.
@@ -348,27 +392,29 @@ bool Island::beyond(const State &s, const std::vector<Solve> &flown, const Point
             if (least->gap < -DEEPEST * least->size - FAR * la::length(s.body[least->second].x)) too_far = true;
         }
     }
-    if (!too_far && passes(s, f, old, start, end, trial.length, flown.back().end)) too_far = true, trial.known = false;
+    Apart inside;
+    int through = -1;
+    if (!too_far && passes(s, f, old, start, end, trial.length, flown.back().end, through, inside)) {
+        too_far = true, trial.known = inside.known;
+        if (inside.known) {
+            trial.length = inside.time;
+            trial.watched = {{through, inside.gap, inside.velocity, scene.pairs[through].size}};
+        }
+    }
     return too_far;
 }
 
 // Whether a pair that has no contact in a flight passes through itself on the way.
 bool Island::passes(const State &s, const Solve &f, const Points &old, const Points &start, const Points &end, double length,
-                    const State &last) {
+                    const State &last, int &through, Apart &inside) {
     for (std::size_t i = 0; i < pairs.size(); ++i) {
         const Pair &pair = scene.pairs[pairs[i]];
         const Piece &one = scene.pieces[pair.piece[0]], &two = scene.pieces[pair.piece[1]];
         if (one.radius < 0 || two.radius < 0) continue;
         const auto held = [&](const TouchingPoint &p) { return p.pair == pairs[i]; };
         if (std::any_of(old.begin(), old.end(), held)) continue;
-        const auto least = [&](const Points &points, const State &at) {
-            double gap = INFINITY;
-            for (const TouchingPoint &p : points)
-                if (p.pair == pairs[i]) gap = std::min(gap, p.gap);
-            return gap < INFINITY ? gap : ball_gap(at, pairs[i]);
-        };
-        const double before = least(start, s), after = least(end, last);
-        if (crossed(s, f, pairs[i], 0, before, length, after, FINEST)) return true;
+        through = pairs[i], inside = Apart();
+        if (crossed(s, f, through, apart(s, f, start, through, 0), apart(last, f, end, through, length), FINEST, inside)) return true;
     }
     return false;
 }
@@ -457,7 +503,7 @@ bool Island::part(const State &s, double left, const Points &start, std::vector<
             continue;
         }
         if (too_far) {
-            high = trial, top = length, bounded = true;
+            high = trial, top = std::min(length, trial.length), bounded = true;
         } else {
             double least = INFINITY;
             for (const Watched &w : trial.watched)
@@ -507,7 +553,9 @@ bool Island::tunnels(const State &s, const Solve &e) {
     Points start, end, held;
     if (!points(s, e.h, start) || !points(e.end, 0.0, end)) return true;
     for (const ContactRecord &c : e.contacts) held.emplace_back(), held.back().pair = c.pair;
-    return passes(s, e, held, start, end, e.h, e.end);
+    int through;
+    Apart inside;
+    return passes(s, e, held, start, end, e.h, e.end, through, inside);
 }
 
 bool Island::taken_by_euler(const Solve &e, std::vector<Solve> &out) {
@@ -556,7 +604,9 @@ bool Island::uncut(const State &s, double left, const Points &start, std::vector
             std::stable_sort(old.begin(), old.end(), [](const TouchingPoint &p, const TouchingPoint &q) { return p.pair < q.pair; });
             ok = false;
         }
-        if (ok && !overlaps(end, start) && !passes(s, f, old, start, end, length, f.end) && !judged({f}, false)) {
+        int through;
+        Apart inside;
+        if (ok && !overlaps(end, start) && !passes(s, f, old, start, end, length, f.end, through, inside) && !judged({f}, false)) {
             used_plain = true;
             spend({f});
             out.push_back(f);

@@ -73,9 +73,15 @@ class Island {
     bool euler_so(const State &s, double h, Solve &out);
     bool impact(const State &s, const Points &start, bool inelastic, Solve &out);
     bool beyond(const State &s, const std::vector<Solve> &flown, const Points &start, const Points &old, const Points &end, Trial &trial);
-    bool crossed(const State &s, const Solve &f, int pair, double t0, double g0, double t1, double g1, int depth);
+    struct Apart {
+        double time = 0, gap = 0, velocity = 0, closing = 0, opening = 0;
+        bool known = false; // whether n and the velocity of the gap are
+    };
+    Apart apart(const State &at, const Solve &f, const Points &points, int pair, double time) const;
+    bool crossed(const State &s, const Solve &f, int pair, const Apart &from, const Apart &to, int depth, Apart &inside);
     bool passes(const State &s, const Solve &f, const Points &old, const Points &start, const Points &end, double length,
-                const State &last);
+                const State &last,
+                int &through, Apart &inside);
     bool uncut(const State &s, double left, const Points &start, std::vector<Solve> &out);
     int cost(const Points &start) const;
     Points within_reach(const Points &start, double time) const;
