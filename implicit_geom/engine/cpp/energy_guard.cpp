@@ -18,6 +18,7 @@ namespace {
 
 constexpr double AT_ONCE = 0.125; // of what is left of a step's share, that one part may take
 constexpr double SLOW = 1e-2;     // of what loads add to the speed in a step: energies of slower motions are no loss
+constexpr double BRIEF = 0.1;     // the same, where a step that flights cannot follow may be taken in one
 constexpr double LOSS = 10;       // what may be lost, over what may be created
 constexpr double SLIDES = 1e-9;   // slip, over the speeds at hand, above which friction's work is a loss
 constexpr double CHANGES = 1e-8;  // the same, above which a contact slides
@@ -183,7 +184,8 @@ std::vector<int> Island::islands_of_contacts(const std::vector<Solve> &flown) co
 // whole step in which contacts keep their modes it may lose no more than it may create: what it loses in one phase of a
 // motion it gains in another.
 // A part of a step has its share by time, or some of what the parts before it left: in short times contacts may push
-// hard. Motions too slow to matter may be lost at any rate; with `only_slow`, they alone.
+// hard. Motions too slow to matter may be lost at any rate; with `only_slow` they alone, and those whose flights are
+// much shorter than a step, up to the guard's share of what the bodies could fall.
 int Island::judged(const std::vector<Solve> &flown, bool whole, bool only_slow) const {
     const std::vector<int> label = islands_of_contacts(flown);
     std::vector<double> created(scene.bodies, 0.0), struck(scene.bodies, 0.0);
@@ -211,7 +213,7 @@ int Island::judged(const std::vector<Solve> &flown, bool whole, bool only_slow) 
     const double share = time / step, gone = (flown.back().end.time - begun) / step;
     for (int b : members) {
         if (label[b] != b) continue;
-        double hand = 0, rounding = 0, so_far = 0, slow = 0;
+        double hand = 0, rounding = 0, so_far = 0, slow = 0, fall = 0;
         for (int end = 0; end < 2; ++end)
             hand = std::max(hand, at_hand(end ? flown.back().end : flown[0].start, end ? flown.back() : flown[0], label, b));
         for (int i : members) {
@@ -222,6 +224,7 @@ int Island::judged(const std::vector<Solve> &flown, bool whole, bool only_slow) 
             rounding += scene.mass[i] * std::pow(STILL * scene.depth[i] / step, 2);
             so_far += spent[i];
             slow += scene.mass[i] / 2 * std::pow(SLOW * pulled[i], 2);
+            fall += scene.mass[i] * la::length(scene.gravity) * scene.depth[i];
         }
         const auto allowed = [&](double most, double used) {
             used = std::max(used, 0.0);
@@ -231,7 +234,8 @@ int Island::judged(const std::vector<Solve> &flown, bool whole, bool only_slow) 
         const double most = scene.guard * hand;
         if (created[b] + std::max(struck[b], 0.0) > allowed(most, so_far)) return 1;
         const double lost = -created[b] - struck[b];
-        if (lost > slow && (only_slow || lost > allowed(changes[b] ? LOSS * most : most, -so_far))) return -1;
+        const double brief = std::max(slow, std::min(slow * std::pow(BRIEF / SLOW, 2), scene.guard * fall));
+        if (lost > slow && (only_slow ? lost > brief : lost > allowed(changes[b] ? LOSS * most : most, -so_far))) return -1;
     }
     return 0;
 }
