@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,8 @@ from implicit_geom.scene.options import SimulationOptions
 MEMORY = 1 << 22  # bytes for the rows of one call
 LONGEST = 2048  # steps of one call
 MANY = "not compiled: many contacts"
+ENGINES = 16  # that wait for runs of their kind
+_IDLE: dict[Hashable, list[Engine]] = {}
 
 
 class Runner:
@@ -28,7 +31,7 @@ class Runner:
 
     def __init__(self, model: Model, solver: Any, options: SimulationOptions) -> None:
         self.model, self.solver, self.options = model, solver, options
-        self._engines: dict[tuple[int, ...], Engine] = {}
+        self._engines: dict[tuple[int, ...], tuple[Hashable, Engine]] = {}
         self._current: Engine | None = None  # the engine that holds the solver's memory
         self.why = ""  # what ended the last run, in few words
 
@@ -62,6 +65,10 @@ class Runner:
         last = State(float(ends[taken - 1]), *(getattr(solves, part)[-1].copy() for part in PARTS))
         return last, solves, steps
 
+    def begin(self, state: State) -> None:
+        """Find the candidate pairs of a state that it has not reached itself."""
+        self.solver.memory.widen(state, self.options.step)
+
     def invalidate(self) -> None:
         """The stepper takes a step itself: what the engine holds is out of date."""
         self._current = None
@@ -74,25 +81,41 @@ class Runner:
         candidates = tuple(sorted(self.solver.memory.warm))
         if candidates not in self._engines:
             if len(self._engines) > 32:
-                self._engines.clear()
+                self.release()
             sizes = [self.model.pairs[c].kernel.layout.size for c in candidates]
             bodies = self.model.moving.size * (self.model.dim + self.model.spins)
             if bodies + sum(sizes) > LARGEST:
                 return None
-            self._engines[candidates] = self._make(list(candidates), wanted)
-        engine = self._engines[candidates]
+            self._engines[candidates] = self._taken(candidates, wanted)
+        _, engine = self._engines[candidates]
         memory = self.solver.memory
         engine.put(0, state, memory.warm, memory.broad.normals, memory.history)
         self._current = engine
         return engine
 
-    def _make(self, candidates: list[int], wanted: int) -> Engine:
-        width = 2 * len(candidates) * 32 + len(self.model.bodies) * 20  # numbers a solve, roughly
-        substeps = len(COMPOSITION) if self.options.name == "implicit-rattle-4" else 1
-        chunk = int(np.clip(MEMORY // (8 * width * substeps), 16, min(max(wanted, 16), LONGEST)))
-        engine = Engine(self.model, 1, self.options, candidates, chunk)
+    def _taken(self, candidates: tuple[int, ...], wanted: int) -> tuple[Hashable, Engine]:
+        """An engine for these pairs, left by an earlier run of its kind or a new one; and the kind."""
+        m, options = self.model, self.options
+        width = 2 * len(candidates) * 32 + len(m.bodies) * 20  # numbers a solve, roughly
+        substeps = len(COMPOSITION) if options.name == "implicit-rattle-4" else 1
+        most = 1 << (max(wanted, 16) - 1).bit_length()
+        chunk = int(np.clip(MEMORY // (8 * width * substeps), 16, min(most, LONGEST)))
+        kernels = tuple(id(m.pairs[c].kernel) for c in range(len(m.pairs)))
+        of_steps = (options.name, options.tolerance, options.energy_guard, options.impacts)
+        kind = (m.dim, len(m.bodies), *m.moving.tolist(), kernels, candidates, of_steps, chunk)
+        waiting = _IDLE.get(kind)
+        engine = waiting.pop() if waiting else Engine(m, 1, options, list(candidates), chunk)
         engine.load(0, self.solver)
-        return engine
+        return kind, engine
+
+    def release(self) -> None:
+        """Leave the engines to other runs."""
+        self._current = None
+        while self._engines:
+            kind, engine = self._engines.popitem()[1]
+            if sum(map(len, _IDLE.values())) >= ENGINES:
+                _IDLE.clear()
+            _IDLE.setdefault(kind, []).append(engine)
 
 
 def _solves(

@@ -45,10 +45,16 @@ class NativeRunner:
         last = State(float(ends[taken - 1]), *(getattr(out.solves, part)[-1].copy() for part in PARTS))
         return last, out.solves, rows
 
+    def begin(self, state: State) -> None:
+        """Nothing is known of the contacts of a state that it has not reached itself."""
+
     def _suited(self, taken: int, seconds: float) -> int:
         """How many steps take about PAUSE, after so many took so long; never many more than those."""
         wanted = min(PAUSE * taken / max(seconds, 1e-6), 4.0 * taken)
         return int(np.clip(wanted, 1, self._most))
+
+    def release(self) -> None:
+        """The run is over."""
 
     def invalidate(self) -> None:
         """The stepper takes a step itself."""

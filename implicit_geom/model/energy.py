@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,7 @@ from implicit_geom.equations.thresholds import ENERGY_ROUNDING, REST
 from implicit_geom.model.model import Model, State
 from implicit_geom.shapes.shape import Shape
 
+MOST_HEIGHTS = 10_000
 DIRECTIONS = 4000  # sampled for the smallest height of a body's centre over a plane
 
 
@@ -152,15 +155,29 @@ def _is_level(body: Any, plane: Shape, up: np.ndarray, dim: int) -> bool:
     return bool(R @ plane.values[:-1] @ up > 1 - 1e-12)
 
 
+_HEIGHTS: dict[tuple[Hashable, bytes, bytes], float] = {}  # of the bodies that were asked about last
+
+
 def _smallest_height(model: Model, i: int) -> float:
     """The least distance of a body's centre of mass from a plane that touches it, over all directions."""
     shape, com = model.bodies[i].shape, model.com[i]
-    if model.dim == 2:
+    key = (shape.structure, shape.values.tobytes(), com.tobytes())
+    found = _HEIGHTS.get(key)
+    if found is None:
+        if len(_HEIGHTS) >= MOST_HEIGHTS:
+            _HEIGHTS.clear()
+        n = _directions(model.dim)
+        found = _HEIGHTS[key] = float(np.min(shape.support_value(n) - n @ com))
+    return found
+
+
+@cache
+def _directions(dim: int) -> np.ndarray:
+    """(N, dim) unit vectors all around."""
+    if dim == 2:
         angle = np.linspace(0, 2 * np.pi, DIRECTIONS, endpoint=False)
-        n = np.column_stack([np.cos(angle), np.sin(angle)])
-    else:
-        k = np.arange(DIRECTIONS) + 0.5
-        z, turn = 1 - 2 * k / DIRECTIONS, np.pi * (1 + 5**0.5) * k  # a spiral over the sphere
-        r = np.sqrt(1 - z**2)
-        n = np.vstack([np.column_stack([r * np.cos(turn), r * np.sin(turn), z]), np.eye(3), -np.eye(3)])
-    return float(np.min(shape.support_value(n) - n @ com))
+        return np.column_stack([np.cos(angle), np.sin(angle)])
+    k = np.arange(DIRECTIONS) + 0.5
+    z, turn = 1 - 2 * k / DIRECTIONS, np.pi * (1 + 5**0.5) * k  # a spiral over the sphere
+    r = np.sqrt(1 - z**2)
+    return np.vstack([np.column_stack([r * np.cos(turn), r * np.sin(turn), z]), np.eye(3), -np.eye(3)])

@@ -23,6 +23,7 @@ from implicit_geom.scene.scene import Friction, Scene
 
 NO_FRAME, FRAME_FIRST, FRAME_SECOND = 0, 1, 2  # which body of a pair its friction's directions belong to
 ROLES = 3
+FEW = 256  # pairs whose pieces are looked up
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,7 @@ class Pairs(Sequence[Pair]):
         after = self._moving_before[-1] - self._moving_before[1:]
         length = np.where(fixed, after, len(pieces) - pieces.after)
         self._offset = np.concatenate([[0], np.cumsum(length)])  # number of the first pair of each row
+        self._all_ends: tuple[np.ndarray, np.ndarray] | None = None
         self._classes()
         self._laws()
         self._templates: dict[int, PairTemplate] = {}
@@ -171,6 +173,14 @@ class Pairs(Sequence[Pair]):
     def ends(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The pieces of pairs, in the scene's order."""
         numbers = np.asarray(numbers, int)
+        if len(self) > FEW:
+            return self._found_ends(numbers)
+        if self._all_ends is None:
+            self._all_ends = self._found_ends(np.arange(len(self)))
+        i, j = self._all_ends
+        return i[numbers], j[numbers]
+
+    def _found_ends(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         i = np.searchsorted(self._offset, numbers, side="right") - 1
         k = numbers - self._offset[i]
         moving = np.minimum(self._moving_before[i + 1] + k, self._moving.size - 1)

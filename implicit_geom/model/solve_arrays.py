@@ -35,7 +35,7 @@ STEP = np.dtype(
         ("time", "f8"),  # end of the step, s
         ("step", "f8"),  # its length, s
         ("iterations", "i8"),
-        ("rounds", "i8"),  # contact problems solved about closest points; none where Newton's method takes all rows
+        ("rounds", "i8"),  # contact problems about closest points; none where Newton's method takes all rows
         ("factorisations", "i8"),  # of matrices, by the contact problems or by Newton's method
         ("status", "U10"),
         ("form", "U8"),  # euler, rattle, rattle-4: the plainest of its parts

@@ -55,10 +55,15 @@ def native_runner(model: Model, solver: AnyStepper, step: float) -> NativeRunner
 
     One body in contacts of closed form is compiled; one of a shape unknown to the engine steps in Python.
     """
-    native = getattr(solver, "native", None)
-    if native is None:
+    alone = model.moving.size == 1
+    if not isinstance(solver, EventStepper) or (alone and _closed(model)):
         return None
-    closed = all(support_map.is_known(model.pairs[k].kernel.kind) for k in range(len(model.pairs)))
-    if model.moving.size == 1 and (closed or not native.knows_all):
+    native = solver.native
+    if native is None or (alone and not native.knows_all):
         return None
     return NativeRunner(native, solver, step)
+
+
+def _closed(model: Model) -> bool:
+    """Whether the closest points of all pairs are known in closed form."""
+    return all(support_map.is_known(model.pairs[k].template.kind) for k in range(len(model.pairs)))

@@ -95,7 +95,7 @@ class March(Generic[R]):
         )
         self.runner, self.unsuited = _runner(model, solver, options)
         if self.runner is not None and resume is None:
-            self.runner.solver.memory.widen(self.state, options.step)
+            self.runner.begin(self.state)
         self.memory = Memory(solver)
         self.started = started
         self.contacts = 0  # closed in the last step
@@ -124,6 +124,9 @@ class March(Generic[R]):
                 with HELD:
                     interrupt.run = self._trajectory("interrupted")  # type: ignore[attr-defined]
                 raise
+            finally:
+                if self.runner is not None:
+                    self.runner.release()
         return self._trajectory("")
 
     def _fast(self, ends: np.ndarray) -> int:
@@ -175,7 +178,7 @@ class March(Generic[R]):
             self.state = attempt.solves[-1].end.at_time(end)
             self.contacts = len({c.pair for c in attempt.solves[-1].contacts})
             if self.runner is not None:
-                self.runner.solver.memory.widen(self.state, h)
+                self.runner.begin(self.state)
             self.memory = Memory(self.solver)
         self._touched(any(c.p_n > 0 for solve in attempt.solves for c in solve.contacts))
         return ""

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
+from functools import cache
 from typing import Any
 
 from implicit_geom.interface.arguments import checked_call
@@ -154,7 +155,7 @@ class Stepper:
         if not isinstance(name, str) or name not in NAMED:
             raise SceneError(f"stepper = {shown(name)} is not known{hint(name, NAMED)}")
         _known(changes)
-        return replace(Stepper(**NAMED[name]), **changes)
+        return replace(_made(name), **changes) if changes else _made(name)
 
     @staticmethod
     def of(given: Any) -> Stepper:
@@ -175,7 +176,7 @@ class Stepper:
     @property
     def name(self) -> str:
         """The name that stands for exactly these fields; empty where there is none."""
-        return next((name for name, made in NAMED.items() if Stepper(**made) == self), "")
+        return next((name for name in NAMED if Stepper.named(name) == self), "")
 
     @property
     def exact(self) -> bool:
@@ -212,6 +213,12 @@ Stepper.__init__ = checked_call(CallError, "Stepper")(Stepper.__init__)  # type:
 
 
 FIELDS = tuple(f.name for f in fields(Stepper))
+
+
+@cache
+def _made(name: str) -> Stepper:
+    """The stepper of a name, which nothing changes."""
+    return Stepper(**NAMED[name])
 
 
 def _known(table: Mapping[str, Any]) -> None:

@@ -43,12 +43,19 @@ def support_value(shape: Shape, theta: ca.SX, direction: ca.SX) -> ca.SX:
     return ca.sqrt(ca.sumsqr(_axes(shape, theta) * direction))
 
 
+_FACTORS: dict[str, ca.Function] = {}  # by kind of shape
+
+
 def multiplier_factor(shape: Shape) -> float:
     """k over |a d|: a constant of the shape, in 1/m."""
-    x, theta = ca.SX.sym("x", shape.dim), ca.DM(shape.values)
-    (constraint,) = shape.constraints(x, theta)
-    assert isinstance(constraint, Inequality)
-    along = ca.DM.eye(shape.dim)[:, 0]
-    point = support(shape, theta, along)
-    gradient = ca.Function("gradient", [x], [ca.gradient(constraint.f, x)])(point)
-    return float(1 / ca.dot(gradient, along) / support_value(shape, theta, along))
+    factor = _FACTORS.get(shape.structure)
+    if factor is None:
+        x, theta = ca.SX.sym("x", shape.dim), ca.SX.sym("theta", shape.values.size)
+        (constraint,) = shape.constraints(x, theta)
+        assert isinstance(constraint, Inequality)
+        along = ca.SX.eye(shape.dim)[:, 0]
+        point = ca.densify(support(shape, theta, along))
+        (slope,) = ca.substitute([ca.gradient(constraint.f, x)], [x], [point])
+        value = 1 / ca.dot(slope, along) / support_value(shape, theta, along)
+        factor = _FACTORS[shape.structure] = ca.Function("factor", [theta], [value])
+    return float(factor(shape.values))

@@ -11,6 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 ALL = slice(None)
+SHORT = 2048  # rows: a long run has blocks of more
 Form = Callable[[np.ndarray], np.ndarray]
 
 
@@ -20,26 +21,31 @@ def as_it_is(column: np.ndarray) -> np.ndarray:
 
 
 class Packed:
-    """An array, plain or structured, that will not change any more."""
+    """An array, plain or structured, that will not change any more; a short one stays as it is."""
 
     def __init__(self, array: np.ndarray) -> None:
         self.dtype, self.count = array.dtype, len(array)
+        self.whole = array if len(array) <= SHORT else None
         names = array.dtype.names
-        self.columns = {name: pack(array[name]) for name in names} if names else {"": pack(array)}
+        self.columns: dict[str, _Column] = {}
+        if self.whole is None:
+            self.columns = {name: pack(array[name]) for name in names} if names else {"": pack(array)}
 
     def __len__(self) -> int:
         return self.count
 
     def column(self, name: str, rows: slice | np.ndarray = ALL) -> np.ndarray:
         """A field of a structured array, in some of its rows."""
-        return self.columns[name].unpack(rows)
+        return self.columns[name].unpack(rows) if self.whole is None else self.whole[name][rows].copy()
 
     def one(self, i: int, rows: slice | np.ndarray = ALL) -> np.ndarray:
         """array[rows, i] of a plain array."""
-        return self.columns[""].one(i, rows)
+        return self.columns[""].one(i, rows) if self.whole is None else self.whole[rows, i]
 
     def unpack(self, rows: slice | np.ndarray = ALL) -> np.ndarray:
         """The array, or some of its rows."""
+        if self.whole is not None:
+            return self.whole[rows].copy()
         if self.dtype.names is None:
             return self.columns[""].unpack(rows)
         parts = {name: column.unpack(rows) for name, column in self.columns.items()}
@@ -50,7 +56,7 @@ class Packed:
 
     @property
     def nbytes(self) -> int:
-        return sum(column.nbytes for column in self.columns.values())
+        return self.whole.nbytes if self.whole is not None else sum(c.nbytes for c in self.columns.values())
 
 
 class _Column:

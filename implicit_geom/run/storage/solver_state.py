@@ -21,6 +21,7 @@ from implicit_geom.interface.errors import SceneError
 from implicit_geom.model.contact_group import WarmStart
 from implicit_geom.model.model import Model
 from implicit_geom.run.make_stepper import AnyStepper
+from implicit_geom.steppers.events.stepper import EventStepper
 
 PAIR = re.compile(r"0|[1-9]\d{0,17}", re.ASCII)  # the number of a pair as a key
 
@@ -35,8 +36,7 @@ class Memory:
             return
         self.warm, self.normals = stepper.memory.snapshot()
         self.history = stepper.memory.history
-        native = getattr(stepper, "native", None)
-        self.pressed = [] if native is None else native.pressed.tolist()
+        self.pressed = stepper.pressed.tolist() if isinstance(stepper, EventStepper) else []
 
     def plain(self) -> dict[str, Any]:
         """As lists and floats."""
@@ -81,11 +81,11 @@ def restore(stepper: AnyStepper, plain: dict[str, Any]) -> None:
     stepper.memory.begun = True
     stepper.memory.restore((warm, normals))
     stepper.memory.history = None if history is None else (history[0], np.array(history[1], float))
-    native, pressed = getattr(stepper, "native", None), np.array(plain.get("pressed", []), float)
-    if native is not None and len(pressed):
+    pressed = np.array(plain.get("pressed", []), float)
+    if len(pressed) and isinstance(stepper, EventStepper) and stepper.native is not None:
         for row in pressed:
             _check_vector("pressed", int(row[0]), len(pairs), row, 7)
-        native.pressed = pressed
+        stepper.native.pressed = pressed
 
 
 def check_plain(plain: Any) -> None:

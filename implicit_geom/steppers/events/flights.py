@@ -16,6 +16,7 @@ from implicit_geom.equations.thresholds import COMPOSITION, MAX_TURN
 from implicit_geom.model.model import Model, State
 from implicit_geom.model.momentum_rows import kicked, stage_velocities
 from implicit_geom.model.records import POSITION, ContactRecord, Failure, Solve
+from implicit_geom.process.lazy import cached_property
 from implicit_geom.solvers.newton import solve_by_newton
 from implicit_geom.steppers.candidates import StepSolution, solve_step
 from implicit_geom.steppers.closed_contacts import accept
@@ -43,17 +44,45 @@ class Flights:
         max_impacts: int = 100,
         fourth: bool = False,
     ) -> None:
-        self.model = model
+        self.model, self.tolerance, self.allowed = model, tolerance, guard
         self.fourth = fourth  # compose steps of order four where contacts keep their modes
-        self.max_impacts = max_impacts
-        self.impacts = ImpactSearch(model, self.flight, impact_law)
-        self.search = SolutionSearch(model, tolerance, options, friction_tolerance)
-        self.velocity_stage = VelocityStage(self.search)
-        self.guard = EnergyGuard(model, guard, tolerance)
-        self.euler = EulerStepper(model, search=self.search)
-        self.native: NativeScene | None = None
-        if impact_law == "newton" and not why_not_native(model):
-            self.native = NativeScene(model, guard, max_impacts, tolerance, fourth)
+        self.max_impacts, self.impact_law = max_impacts, impact_law
+        self._options, self._friction_tolerance = options, friction_tolerance
+
+    # (made when first asked for: most runs need few of them)
+
+    @cached_property
+    def impacts(self) -> ImpactSearch:
+        return ImpactSearch(self.model, self.flight, self.impact_law)
+
+    @cached_property
+    def search(self) -> SolutionSearch:
+        return SolutionSearch(self.model, self.tolerance, self._options, self._friction_tolerance)
+
+    @cached_property
+    def velocity_stage(self) -> VelocityStage:
+        return VelocityStage(self.search)
+
+    @cached_property
+    def guard(self) -> EnergyGuard:
+        return EnergyGuard(self.model, self.allowed, self.tolerance)
+
+    @cached_property
+    def euler(self) -> EulerStepper:
+        return EulerStepper(self.model, search=self.search)
+
+    @cached_property
+    def native(self) -> NativeScene | None:
+        """The engine that takes its steps, where there is one."""
+        if self.impact_law != "newton" or why_not_native(self.model):
+            return None
+        return NativeScene(self.model, self.allowed, self.max_impacts, self.tolerance, self.fourth)
+
+    @property
+    def pressed(self) -> np.ndarray:
+        """(n, 7) what the engine knows of the last step's impulses; none where it has not been asked for."""
+        made = self.__dict__.get("native")
+        return np.zeros((0, 7)) if made is None else made.pressed
 
     @property
     def memory(self) -> StepperMemory:
