@@ -6,6 +6,8 @@ form with a derivative everywhere, a compiled step need not have it among its un
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+
 import casadi as ca
 
 from implicit_geom.equations.constraints import is_halfspace
@@ -43,7 +45,7 @@ def support_value(shape: Shape, theta: ca.SX, direction: ca.SX) -> ca.SX:
     return ca.sqrt(ca.sumsqr(_axes(shape, theta) * direction))
 
 
-_FACTORS: dict[str, ca.Function] = {}  # by kind of shape
+_FACTORS: dict[Hashable, ca.Function] = {}  # by kind of shape
 
 
 def multiplier_factor(shape: Shape) -> float:
