@@ -157,6 +157,19 @@ class Engine:
         for g in self.groups:
             g.load(lane, model)
 
+    def load_all(self, solver: Any, state: State) -> None:
+        """Give every lane the scene of a stepper and a state, without warm starts."""
+        self.load(0, solver)
+        self.bodies.spread()
+        self.others.spread()
+        for slot in (ScalarSlot.STRENGTH, ScalarSlot.EXACT):
+            self.scalars[slot] = self.scalars[slot, 0]
+        for g in self.groups:
+            g.spread()
+        for lane in range(self.lanes):
+            self.bodies.put(lane, state)
+            self.scalars[ScalarSlot.KNOWN, lane] = self.history.put(lane, None)
+
     def put(
         self,
         lane: int,

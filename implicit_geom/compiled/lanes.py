@@ -7,24 +7,25 @@ engine have the same candidate pairs, and compiled code keeps them apart.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
-from itertools import pairwise, product
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from implicit_geom.compiled.eligibility import can_compile
 from implicit_geom.compiled.engine import Engine
+from implicit_geom.compiled.idle_engines import leave, take
 from implicit_geom.compiled.memory.arrays import aligned
-from implicit_geom.model.model import State
+from implicit_geom.model.model import Model, State
 from implicit_geom.model.solve_arrays import PARTS
 from implicit_geom.process.threads import paused
 from implicit_geom.scene.options import SimulationOptions
 
 LANES = 8  # scenes an engine holds
 CHUNK = 256  # steps of one call
-ENGINES = 64  # that run in one round
 Key = tuple[Any, ...]
 Memory = dict[tuple[int, ...], np.ndarray]  # a thread's own rows to write to, by shape
 
@@ -32,89 +33,119 @@ Memory = dict[tuple[int, ...], np.ndarray]  # a thread's own rows to write to, b
 def run_lanes(
     lanes: list[Any], options: SimulationOptions, threads: int, on_progress: Callable[[], None]
 ) -> float:
-    """Take lanes (`batch.Lane`) to their ends, in rounds; the time that the steps took, s.
+    """Take lanes (`run.rows.lanes.Lane`) to their ends, in rounds; the time that the steps took, s.
 
     In a round each lane runs as far as it can; then those that left take one step alone.
     """
-    h = options.step
-    idle: dict[Key, list[Engine]] = {}
     wall_time = 0.0
+    suits = {id(lane.model): can_compile(lane.model, options) for lane in lanes}
     for lane in lanes:
-        lane.compiled = can_compile(lane.model, options)
-        if lane.compiled:
-            lane.solver.memory.widen(lane.state, h)
+        lane.compiled = suits[id(lane.model)]
+        if lane.compiled and lane.rows is None:
+            lane.widen()
     threads = min(threads, max(-(-len(lanes) // LANES), 1))  # (more would find nothing to do)
     own: list[Memory] = [{} for _ in range(threads)]
-    with ThreadPoolExecutor(max(threads - 1, 1)) as pool:
+    with ThreadPoolExecutor(max(threads - 1, 1)) as pool, _Engines(options, threads) as engines:
         with paused():
             wait([pool.submit(_nothing) for _ in range(threads - 1)])  # (threads take time to start)
         while open_lanes := [lane for lane in lanes if not lane.finished]:
             groups = _grouped([lane for lane in open_lanes if lane.left])
-            for first in range(0, len(groups), ENGINES):
-                held = [_LaneGroup(group, options, idle) for group in groups[first : first + ENGINES]]
-                for memory, shape in product(own, {one.engine.output for one in held}):
-                    if shape not in memory:
-                        memory[shape] = aligned(*shape)
-                        memory[shape].fill(0.0)  # (what was never written to is given out page by page)
-                started = time.perf_counter()
-                waiting = held[::-1]
-                with paused():  # (machine code and copies of numbers: nothing that a fork could tear)
-                    _run_in(pool, waiting, own, on_progress)
-                wall_time += time.perf_counter() - started
-                for one in held:
-                    one.release(idle)
+            engines.prepare(groups)
             started = time.perf_counter()
+            waiting = groups[::-1]
+            others = [pool.submit(_run_all, waiting, engines, memory, _nothing) for memory in own[1:]]
+            try:
+                _run_all(waiting, engines, own[0], on_progress)
+            except BaseException:
+                waiting.clear()  # an interrupt: no thread takes another
+                raise
+            for other in others:
+                other.result()
             for lane in open_lanes:
                 if not lane.finished and (lane.stopped or not lane.left):
                     lane.step()
                     lane.solver.memory.history = None
                     if lane.compiled:
-                        lane.solver.memory.widen(lane.state, h)
+                        lane.widen()
             wall_time += time.perf_counter() - started
             on_progress()
     return wall_time
 
 
-def _run_in(
-    pool: ThreadPoolExecutor, waiting: list[_LaneGroup], own: list[Memory], on_progress: Callable[[], None]
-) -> None:
-    """Run what is waiting, in this thread and as many of the pool as there are memories for."""
-    others = [pool.submit(_run_all, waiting, memory, _nothing) for memory in own[1:]]
-    try:
-        _run_all(waiting, own[0], on_progress)
-    except BaseException:
-        waiting.clear()  # an interrupt: no thread takes another
-        raise
-    for other in others:
-        other.result()
+class _Engines:
+    """Engines by key, as many as threads may want at once; in the end they are left to other batches."""
+
+    def __init__(self, options: SimulationOptions, threads: int) -> None:
+        self.options, self.threads = options, threads
+        self._free: dict[Key, list[Engine]] = {}
+        self._count: dict[Key, int] = {}
+
+    def __enter__(self) -> _Engines:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for key, engines in self._free.items():
+            for engine in engines:
+                leave(self._kind(key, engine.model), engine)
+
+    def prepare(self, groups: list[list[Any]]) -> None:
+        """Have engines for all groups."""
+        for key, same in Counter(group[0].key for group in groups).items():
+            model, candidates = next(
+                (group[0].model, list(group[0].candidates)) for group in groups if group[0].key == key
+            )
+
+            def make(model: Model = model, candidates: list[int] = candidates) -> Engine:
+                return Engine(model, LANES, self.options, candidates, CHUNK, records=False)
+
+            for _ in range(self._count.get(key, 0), min(same, self.threads)):
+                self._free.setdefault(key, []).append(take(self._kind(key, model), make))
+                self._count[key] = self._count.get(key, 0) + 1
+
+    def of(self, key: Key) -> Engine:
+        """One to be given `back`."""
+        return self._free[key].pop()
+
+    def back(self, key: Key, engine: Engine) -> None:
+        self._free[key].append(engine)
+
+    def _kind(self, key: Key, model: Model) -> Hashable:
+        o = self.options
+        of_steps = (o.name, o.tolerance, o.energy_guard, o.impacts)
+        return (LANES, model.dim, len(model.bodies), *model.moving.tolist(), key, of_steps)
 
 
 def _nothing() -> None:
     return None
 
 
-def _run_all(waiting: list[_LaneGroup], memory: Memory, on_progress: Callable[[], None]) -> None:
+def _run_all(
+    waiting: list[list[Any]], engines: _Engines, memory: Memory, on_progress: Callable[[], None]
+) -> None:
     """Run what no other thread has taken; all write to the thread's own rows, which stay in its cache."""
     while waiting:
         try:
-            one = waiting.pop()
+            group = waiting.pop()
         except IndexError:  # another thread was quicker
             return
-        one.engine.write_to(memory[one.engine.output])
-        one.run()
+        key = group[0].key
+        engine = engines.of(key)
+        if engine.output not in memory:
+            memory[engine.output] = aligned(*engine.output)
+        engine.write_to(memory[engine.output])
+        one = _LaneGroup(group, engine, engines.options.step)
+        with paused():  # (machine code and copies of numbers: nothing that a fork could tear)
+            one.run()
+        one.release()
+        engines.back(key, engine)
         on_progress()
-
-
-def _key(lane: Any) -> Key:
-    """Lanes of one key may share an engine: the same bodies, pairs and candidates."""
-    return (lane.structure, *sorted(lane.solver.memory.warm))
 
 
 def _grouped(lanes: list[Any]) -> list[list[Any]]:
     """Lanes of one key, `LANES` at a time."""
     by_key: dict[Key, list[Any]] = {}
     for lane in lanes:
-        by_key.setdefault(_key(lane), []).append(lane)
+        by_key.setdefault(lane.key, []).append(lane)
     return [same[i : i + LANES] for same in by_key.values() for i in range(0, len(same), LANES)]
 
 
@@ -128,20 +159,16 @@ def _alike(group: list[Any], taken: list[int]) -> Iterator[tuple[int, int]]:
 class _LaneGroup:
     """A group of lanes in an engine."""
 
-    def __init__(self, group: list[Any], options: SimulationOptions, idle: dict[Key, list[Engine]]) -> None:
-        self.group, self.h = group, options.step
-        self.key = _key(group[0])
-        free = idle.get(self.key)
-        if free:
-            self.engine = free.pop()
-        else:
-            candidates = sorted(group[0].solver.memory.warm)
-            self.engine = Engine(group[0].model, LANES, options, candidates, CHUNK, records=False)
-        for i in range(LANES):
-            lane = group[min(i, len(group) - 1)]
-            memory = lane.solver.memory
-            self.engine.load(i, lane.solver)
-            self.engine.put(i, lane.state, memory.warm, memory.broad.normals, memory.history)
+    def __init__(self, group: list[Any], engine: Engine, h: float) -> None:
+        self.group, self.engine, self.h = group, engine, h
+        places = [group[min(i, len(group) - 1)] for i in range(LANES)]
+        if group[0].rows is not None:  # (then all have the numbers of rows: it is their first round)
+            group[0].rows.load_into(engine, np.array([lane.number for lane in places]))
+        for i, lane in enumerate(places):
+            if lane.rows is None:
+                memory = lane.solver.memory
+                engine.load(i, lane.solver)
+                engine.put(i, lane.state, memory.warm, memory.broad.normals, memory.history)
             lane.stopped = False
 
     def run(self) -> None:
@@ -171,13 +198,14 @@ class _LaneGroup:
         for lane in lanes:
             lane.taken += taken
 
-    def release(self, idle: dict[Key, list[Engine]]) -> None:
-        """Give the lanes what their steppers must know, and the engine to others."""
+    def release(self) -> None:
+        """Give the lanes that go on what their steppers must know."""
         for i, lane in enumerate(self.group):
+            if lane.finished:
+                continue
             here = (lane.shared[part][lane.number, lane.taken].copy() for part in PARTS)
-            lane.state = State(lane.taken * self.h, *here)
+            lane.take_over(State(lane.taken * self.h, *here))
             memory = lane.solver.memory
             memory.warm, normals, memory.history = self.engine.take(i)
             memory.begun = True
             memory.broad.normals.update(normals)
-        idle.setdefault(self.key, []).append(self.engine)

@@ -10,6 +10,7 @@ import numpy as np
 from implicit_geom.compiled import structs
 from implicit_geom.compiled.eligibility import FORMS, LARGEST
 from implicit_geom.compiled.engine import Engine
+from implicit_geom.compiled.idle_engines import leave, take
 from implicit_geom.compiled.memory.output import MarchOutput
 from implicit_geom.compiled.tables import ScalarSlot
 from implicit_geom.equations.thresholds import COMPOSITION
@@ -22,8 +23,6 @@ from implicit_geom.scene.options import SimulationOptions
 MEMORY = 1 << 22  # bytes for the rows of one call
 LONGEST = 2048  # steps of one call
 MANY = "not compiled: many contacts"
-ENGINES = 16  # that wait for runs of their kind
-_IDLE: dict[Hashable, list[Engine]] = {}
 
 
 class Runner:
@@ -103,8 +102,7 @@ class Runner:
         kernels = tuple(id(m.pairs[c].kernel) for c in range(len(m.pairs)))
         of_steps = (options.name, options.tolerance, options.energy_guard, options.impacts)
         kind = (m.dim, len(m.bodies), *m.moving.tolist(), kernels, candidates, of_steps, chunk)
-        waiting = _IDLE.get(kind)
-        engine = waiting.pop() if waiting else Engine(m, 1, options, list(candidates), chunk)
+        engine = take(kind, lambda: Engine(m, 1, options, list(candidates), chunk))
         engine.load(0, self.solver)
         return kind, engine
 
@@ -112,10 +110,7 @@ class Runner:
         """Leave the engines to other runs."""
         self._current = None
         while self._engines:
-            kind, engine = self._engines.popitem()[1]
-            if sum(map(len, _IDLE.values())) >= ENGINES:
-                _IDLE.clear()
-            _IDLE.setdefault(kind, []).append(engine)
+            leave(*self._engines.popitem()[1])
 
 
 def _solves(

@@ -123,7 +123,7 @@ def pair_constants(kind: PairKind) -> Struct:
             "restitution": 1,
             "thin": 1,  # the smaller thickness of the two bodies
             "tolerance": 1,
-            "multiplier_factor": 1,  # see `support_map.multiplier_factor`, where the support map is known
+            "multiplier_factor": 1,  # see `over_planes.multiplier_factor`, where the support map is known
         }
     )
 

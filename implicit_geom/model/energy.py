@@ -82,6 +82,7 @@ class EnergyScale:
         self.strength = float(np.linalg.norm(gravity))
         self.depth = model.length
         self.lowest = np.full(len(model.bodies), np.nan)  # height of the centre, where it is known
+        self.floor = np.nan  # height of the highest floor
         if self.strength == 0:
             return
         self.up = -gravity / self.strength
@@ -92,10 +93,11 @@ class EnergyScale:
             if b.fixed and is_halfspace(piece) and _is_level(b, piece, self.up, model.dim)
         ]
         if floors:
+            self.floor = max(floors)
             for i in model.moving:
                 shape = model.bodies[i].shape
                 if shape.bounded and shape.support_exact:
-                    self.lowest[i] = max(floors) + _smallest_height(model, int(i))
+                    self.lowest[i] = self.floor + smallest_height(shape, model.com[i])
 
     def weight(self, bodies: np.ndarray | None = None) -> float:
         """Of all bodies, or of some, N."""
@@ -158,15 +160,14 @@ def _is_level(body: Any, plane: Shape, up: np.ndarray, dim: int) -> bool:
 _HEIGHTS: dict[tuple[Hashable, bytes, bytes], float] = {}  # of the bodies that were asked about last
 
 
-def _smallest_height(model: Model, i: int) -> float:
+def smallest_height(shape: Shape, com: np.ndarray) -> float:
     """The least distance of a body's centre of mass from a plane that touches it, over all directions."""
-    shape, com = model.bodies[i].shape, model.com[i]
     key = (shape.structure, shape.values.tobytes(), com.tobytes())
     found = _HEIGHTS.get(key)
     if found is None:
         if len(_HEIGHTS) >= MOST_HEIGHTS:
             _HEIGHTS.clear()
-        n = _directions(model.dim)
+        n = _directions(shape.dim)
         found = _HEIGHTS[key] = float(np.min(shape.support_value(n) - n @ com))
     return found
 

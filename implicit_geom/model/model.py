@@ -69,7 +69,7 @@ class Model:
         self.com = np.array([b.com for b in self.bodies])
         self.size = np.array([b.shape.size for b in self.bodies])
         self.length = _lengths(self)
-        self.reach = np.array([_reach(b.shape, b.com) for b in self.bodies])
+        self.reach = np.array([reach_of(b.shape, b.com) for b in self.bodies])
         self.friction_residual = friction_residual
         self.pieces = Pieces(self.bodies)
         self.pairs = Pairs(scene, self.pieces, friction_residual)
@@ -119,7 +119,7 @@ def _lengths(model: Model) -> np.ndarray:
     return out
 
 
-def _reach(shape: Shape, com: np.ndarray) -> float:
+def reach_of(shape: Shape, com: np.ndarray) -> float:
     """Radius of a ball about the centre of mass that holds the shape."""
     if not shape.bounded:
         return np.inf

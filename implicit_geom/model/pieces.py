@@ -44,7 +44,7 @@ class Pieces:
         self.many = (count > 1)[self.owner]
         self.cornered = np.array([not s.strictly_convex for s in self.shapes]) & ~self.half
         self.size = np.array([s.size for s in self.shapes])
-        self.thickness = np.array([_thickness(s) for s in self.shapes])
+        self.thickness = np.array([thickness_of(s) for s in self.shapes])
 
     def __len__(self) -> int:
         return len(self.shapes)
@@ -70,7 +70,7 @@ def is_polytope(shape: Shape) -> bool:
     return isinstance(shape, Polygon | Rectangle | Box | Polyhedron)
 
 
-def _thickness(shape: Shape) -> float:
+def thickness_of(shape: Shape) -> float:
     if not shape.bounded:
         return np.inf
     lower, upper = shape.bounds

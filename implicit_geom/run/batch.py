@@ -9,30 +9,27 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from implicit_geom import rotation
-from implicit_geom.engine.native_runner import NativeRunner
 from implicit_geom.interface.arguments import checked_call
-from implicit_geom.interface.errors import CallError, SceneError, SimulationError
+from implicit_geom.interface.errors import CallError, SceneError
 from implicit_geom.interface.progress import Progress, reporting
 from implicit_geom.interface.words import shown
-from implicit_geom.model.model import Model, State
 from implicit_geom.model.solve_arrays import PARTS
 from implicit_geom.process.lazy import cached_property
 from implicit_geom.run.body_motion import BodyMotion
-from implicit_geom.run.initial_state import check_overlap, check_room, check_scales
-from implicit_geom.run.make_stepper import make_stepper, native_runner
-from implicit_geom.run.native_lanes import march_all
+from implicit_geom.run.initial_state import check_room
+from implicit_geom.run.rows.lanes import Lane, started_lanes
+from implicit_geom.run.rows.native_march import march_all
+from implicit_geom.run.rows.scenes import Scenes
 from implicit_geom.scene.notices import friction_missing
 from implicit_geom.scene.options import SimulationOptions
 from implicit_geom.scene.scene import Scene
 from implicit_geom.scene.switches import Stepper
-from implicit_geom.scene.values import variants
 
 PAUSE = 0.1  # s between two reports of progress: counting thousands of scenes takes time
 NAMED = 3  # failures that `summary` names
@@ -61,7 +58,7 @@ class Batch:
 
     def __init__(
         self,
-        scenes: list[Scene],
+        scenes: Sequence[Scene],
         options: SimulationOptions,
         lanes: list[Lane],
         wall_time: float,
@@ -99,7 +96,8 @@ class Batch:
 
     def _counts(self) -> str:
         each, left = len(self.time) - 1, int(self.solved.sum())
-        return f"{each} steps a row, {left} of {each * len(self)} left machine code"
+        rows = f" in {int(np.sum(self.solved > 0))} rows" if left else ""
+        return f"{each} steps a row, {left} of {each * len(self)} left machine code{rows}"
 
     def _seconds(self) -> str:
         return f"{self.total_time:.3g} s in all, {self.wall_time:.3g} s for the steps"
@@ -190,7 +188,7 @@ def simulate_batch(
     if threads is not None and (not isinstance(threads, int) or isinstance(threads, bool) or threads < 1):
         raise SceneError(f"threads = {shown(threads)} must be a whole number above zero")
     started = time.perf_counter()
-    scenes = variants(scene, values)
+    scenes = Scenes(scene, values)
     check_room(len(scenes), len(scene.bodies), options)
     lanes = started_lanes(scenes, options)
     wall_time = run_to_end(lanes, options, threads or os.cpu_count() or 1, progress)
@@ -212,103 +210,6 @@ def _touched(lanes: list[Lane], h: float) -> bool:
             if np.any(gained > FREE * (np.linalg.norm(v[1:], axis=1) + np.linalg.norm(free))):
                 return True
     return False
-
-
-@dataclass
-class Lane:
-    """One scene on its way."""
-
-    number: int  # among the scenes
-    model: Model
-    solver: Any
-    state: State
-    lengths: np.ndarray
-    shared: dict[str, np.ndarray]  # x, q, v, w of all scenes, (scenes, T+1, B, ...)
-    taken: int = 0
-    alone: int = 0
-    compiled: bool = True  # whether compiled code suits it
-    stopped: bool = False  # the compiled code has left this lane at its next step
-    failure: str = ""
-
-    @staticmethod
-    def start(
-        number: int, scene: Scene, options: SimulationOptions, shared: dict[str, np.ndarray], scenes: int
-    ) -> Lane:
-        """The scene at rest; the first one makes the arrays that all share."""
-        model = Model(scene, options.friction_residual)
-        solver = make_stepper(model, options)
-        state = model.initial_state()
-        check_scales(model, state, options.step)
-        check_overlap(solver, state)
-        lengths = options.step_lengths()
-        fixed = np.setdiff1d(np.arange(len(model.bodies)), model.moving)
-        for part in PARTS:
-            first = getattr(state, part)
-            if part not in shared:
-                shared[part] = np.full((scenes, len(lengths) + 1, *first.shape), np.nan)
-            shared[part][number, 0] = first
-            shared[part][number][:, fixed] = first[fixed]
-        return Lane(number, model, solver, state, lengths, shared)
-
-    @property
-    def structure(self) -> tuple[Any, ...]:
-        """Lanes of equal structure can share an engine."""
-        return tuple(id(pair.kernel) for pair in self.model.pairs)
-
-    @property
-    def left(self) -> int:
-        """Steps of full length still to be taken in compiled code."""
-        return 0 if self.failure or not self.compiled else max(self.full - self.taken, 0)
-
-    @cached_property
-    def full(self) -> int:
-        """Steps of full length."""
-        return int(np.sum(self.lengths == self.lengths[0]))
-
-    @property
-    def finished(self) -> bool:
-        return bool(self.failure) or self.taken == len(self.lengths)
-
-    @property
-    def over(self) -> int:
-        """Steps that need no more work: all of them once it has failed."""
-        return len(self.lengths) if self.failure else self.taken
-
-    def step(self) -> None:
-        """One step by the stepper itself."""
-        try:
-            attempt = self.solver.step(self.state, float(self.lengths[self.taken]))
-        except SimulationError as error:
-            self.failure = str(error)
-            return
-        self.alone += 1
-        if attempt.reason or not attempt.solves:
-            self.failure = f"step at t = {self.state.time:.9g} s failed: {attempt.reason}"
-            return
-        self.keep(attempt.solves[-1].end)
-
-    @cached_property
-    def native(self) -> NativeRunner | None:
-        """The engine, where `simulate` uses it."""
-        return native_runner(self.model, self.solver, float(self.lengths[0]))
-
-    def keep(self, state: State) -> None:
-        self.taken += 1
-        self.state = state
-        for part in PARTS:
-            self.shared[part][self.number, self.taken] = getattr(state, part)
-
-
-def started_lanes(scenes: list[Scene], options: SimulationOptions) -> list[Lane]:
-    """Every scene at its start; SceneError names the row that cannot be started."""
-    lanes: list[Lane] = []
-    shared: dict[str, np.ndarray] = {}
-    for i, scene in enumerate(scenes):
-        try:
-            lanes.append(Lane.start(i, scene, options, shared, len(scenes)))
-        except SceneError as error:
-            raise SceneError(f"values, row {i}: {error}") from None
-    return lanes
 
 
 def run_to_end(
@@ -341,5 +242,7 @@ def run_to_end(
                     lane.step()
                     told()
             wall_time = time.perf_counter() - started
+        for lane in lanes:
+            lane.close()
         done(total)
     return wall_time

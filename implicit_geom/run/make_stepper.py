@@ -6,8 +6,8 @@ from typing import TypeAlias
 
 from implicit_geom.classical.stepper import ClassicalStepper
 from implicit_geom.classical.surfaces import faceted_scene
-from implicit_geom.compiled.functions import support_map
 from implicit_geom.engine.native_runner import NativeRunner
+from implicit_geom.geometry.over_planes import only_over_planes
 from implicit_geom.model.model import Model
 from implicit_geom.scene.options import SimulationOptions
 from implicit_geom.steppers.euler import EulerStepper
@@ -56,14 +56,9 @@ def native_runner(model: Model, solver: AnyStepper, step: float) -> NativeRunner
     One body in contacts of closed form is compiled; one of a shape unknown to the engine steps in Python.
     """
     alone = model.moving.size == 1
-    if not isinstance(solver, EventStepper) or (alone and _closed(model)):
+    if not isinstance(solver, EventStepper) or (alone and (not len(model.pairs) or only_over_planes(model))):
         return None
     native = solver.native
     if native is None or (alone and not native.knows_all):
         return None
     return NativeRunner(native, solver, step)
-
-
-def _closed(model: Model) -> bool:
-    """Whether the closest points of all pairs are known in closed form."""
-    return all(support_map.is_known(model.pairs[k].template.kind) for k in range(len(model.pairs)))

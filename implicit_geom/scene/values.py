@@ -16,26 +16,45 @@ from implicit_geom.scene.scene_file import read_scene, to_dict
 from implicit_geom.shapes.errors import ShapeError
 
 
-def variants(scene: Scene, values: Mapping[str, Any]) -> list[Scene]:
+class Variants:
     """One scene for every row of the arrays, which all have the same length.
 
     A name is a path in a scene file: "bodies.egg.shape.a", "bodies.egg.mass", "bodies.egg.velocity",
     "friction.mu", "gravity". An inertia or a centre of mass that follows from shape and mass follows the
     new ones.
+
+    base    the scene that varies
+    lists   the rows of every array, by path
+    plain   the scene file's structure that they are placed in
     """
-    if not isinstance(scene, Scene):
-        raise SceneError(f"scene = {shown(scene)} must be a Scene; read a scene file with read_scene(path)")
-    lists = _lists(values)
-    if not scene.constant_loads:
-        raise SceneError("scene: loads that are functions of time cannot be part of a batch; use simulate")
-    plain = template(scene, lists)
-    out = []
-    for i, row in enumerate(zip(*lists.values(), strict=True)):
+
+    def __init__(self, scene: Scene, values: Mapping[str, Any]) -> None:
+        if not isinstance(scene, Scene):
+            raise SceneError(
+                f"scene = {shown(scene)} must be a Scene; read a scene file with read_scene(path)"
+            )
+        self.base, self.lists = scene, _lists(values)
+        if not scene.constant_loads:
+            raise SceneError(
+                "scene: loads that are functions of time cannot be part of a batch; use simulate"
+            )
+        self.plain = template(scene, self.lists)
+
+    def __len__(self) -> int:
+        return len(next(iter(self.lists.values())))
+
+    def scene(self, i: int) -> Scene:
+        """The scene of a row; what is wrong with its values names the row."""
         try:
-            out.append(read_scene(placed(plain, dict(zip(lists, row))))[0])
+            return read_scene(placed(self.plain, {path: rows[i] for path, rows in self.lists.items()}))[0]
         except (SceneError, ShapeError) as error:
             raise type(error)(f"values, row {i}: {error}") from None
-    return out
+
+
+def variants(scene: Scene, values: Mapping[str, Any]) -> list[Scene]:
+    """The scenes of all rows, see `Variants`."""
+    rows = Variants(scene, values)
+    return [rows.scene(i) for i in range(len(rows))]
 
 
 def template(scene: Scene, paths: Iterable[str]) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from implicit_geom.equations.tangent import references
 from implicit_geom.geometry.broad_phase import BroadPhase
 from implicit_geom.geometry.distance import find_closest_points
 from implicit_geom.geometry.many_closest_points import group_closest_points, single_surfaces
+from implicit_geom.geometry.over_planes import MovingBody, OverPlanes, only_over_planes
 from implicit_geom.model.contact_group import ContactGroup, WarmStart
 from implicit_geom.model.model import Model, State
 from implicit_geom.scene.scene import Friction
@@ -43,7 +44,18 @@ class StepperMemory:
 
     def widen(self, state: State, h: float) -> None:
         """Keep warm starts for pairs that may matter within a few steps, too."""
+        if only_over_planes(self.model):
+            self._widen_over_planes(state, abs(h))
+            return
         self.add(state, self.broad.pairs_ahead(state, abs(h), self.model.loads(state.time)))
+
+    def _widen_over_planes(self, state: State, h: float) -> None:
+        m = self.model
+        seen = OverPlanes.of(m, state, MovingBody.of(m, state, m.loads(state.time)))
+        for c in np.flatnonzero(seen.ahead(h)[0]).tolist():
+            if c not in self.warm:
+                self.broad.normals[c] = seen.n[c]
+                self.warm[c] = seen.warm_start(m, c)
 
     def fill(self, state: State, candidates: list[int]) -> None:
         """Have warm starts for the given pairs and no others."""

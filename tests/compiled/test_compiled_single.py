@@ -10,6 +10,7 @@ from compiled_scenes import EULER, RATTLE, RATTLE_4, TILTED, Build, egg, on_grou
 from implicit_geom import shapes
 from implicit_geom.compiled.functions import rotation_vector, support_map
 from implicit_geom.compiled.loops import extrapolation
+from implicit_geom.geometry.over_planes import multiplier_factor
 from implicit_geom.machine import small_systems
 from implicit_geom.machine.availability import available
 from implicit_geom.model.model import Model
@@ -76,7 +77,7 @@ def test_support_maps(shape: Shape) -> None:
     (constraint,) = shape.constraints(x, theta)
     assert isinstance(constraint, Inequality)
     gradient = numbers(ca.gradient(constraint.f, x), [x], [shape.support(along[None])[0]]).ravel()
-    k = support_map.multiplier_factor(shape) * float(
+    k = multiplier_factor(shape) * float(
         numbers(support_map.support_value(shape, theta, d), [d], [along])[0, 0]
     )
     np.testing.assert_allclose(k * gradient, along, rtol=0, atol=1e-14)

@@ -17,7 +17,7 @@ from implicit_geom.machine.availability import SWITCH
 from implicit_geom.rotation import unit
 from implicit_geom.run.batch import Batch, simulate_batch
 from implicit_geom.scene.options import IMPLICIT
-from implicit_geom.scene.values import variants
+from implicit_geom.scene.values import Variants, variants
 from implicit_geom.shapes import ShapeError
 
 PARTS = ("position", "orientation", "velocity", "angular_velocity")
@@ -172,26 +172,38 @@ def test_a_lane_that_waits_for_others_forgets_nothing() -> None:
     assert [row_bits(mixed, i) for i in range(64)] == [row_bits(first, i) for i in order]
 
 
-def test_engines_of_threads_write_to_rows_of_their_own() -> None:
+def test_engines_of_threads_write_to_rows_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
     """An engine that one thread used and another takes over writes to the rows of the one that runs it."""
     both, written = Barrier(2, timeout=30), []
 
     class Held:
-        def __init__(self) -> None:
-            self.engine = SimpleNamespace(output=(3, 1), write_to=self.write_to)
+        output = (3, 1)
 
         def write_to(self, rows: np.ndarray) -> None:
             self.rows = rows
 
+    class Group:
+        def __init__(self, _: Any, engine: Held, h: float) -> None:
+            self.engine = engine
+
         def run(self) -> None:
-            written.append((get_ident(), id(self.rows)))
+            written.append((get_ident(), id(self.engine.rows)))
             both.wait()
 
-    held = [Held() for _ in range(6)]
-    own: list[dict[Any, Any]] = [{(3, 1): np.zeros((3, 1))} for _ in range(2)]
+        def release(self) -> None:
+            pass
+
+    free = [Held(), Held()]
+    engines = SimpleNamespace(
+        options=SimpleNamespace(step=0.1),
+        of=lambda _: free.pop(0),
+        back=lambda _, engine: free.append(engine),
+    )
+    monkeypatch.setattr(lanes, "_LaneGroup", Group)
+    own: list[dict[Any, Any]] = [{} for _ in range(2)]
     for _ in range(2):
-        waiting: list[Any] = list(held)
-        threads = [Thread(target=lanes._run_all, args=(waiting, o, lambda: None)) for o in own]
+        waiting: list[Any] = [[SimpleNamespace(key=())]] * 6
+        threads = [Thread(target=lanes._run_all, args=(waiting, engines, o, lambda: None)) for o in own]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -270,7 +282,7 @@ def _with_directions(
         return scenes
 
     with pytest.MonkeyPatch.context() as m:
-        m.setattr(module, "variants", turned)
+        m.setattr(module, "Scenes", turned)
         return simulate_batch(egg, {"friction.mu": [0.4] * len(directions)}, **options)
 
 
@@ -356,3 +368,59 @@ def test_planar_and_piled_scenes(disc: Callable[[], Scene]) -> None:
         run = simulate(one, duration=0.3, step=0.01, progress=False)
         assert_same(batch, i, run, 30)
     assert batch["upper"].angular_velocity.shape == (5, 31)
+
+
+# ---- rows as arrays
+
+
+def rolling_rows() -> dict[str, Any]:
+    rng = np.random.default_rng(7)
+    return {
+        "bodies.egg.mass": rng.uniform(0.5, 2.0, 9),
+        "bodies.egg.shape.c": rng.uniform(0.28, 0.3, 9),
+        "bodies.egg.position": rng.normal(size=(9, 3)) * 0.01 + (0, 0, 0.35),
+        "bodies.egg.orientation": [[0.6, 0.0, 0.0, 0.8]] * 9,
+        "bodies.egg.velocity": rng.normal(size=(9, 3)) * 0.3,
+        "bodies.egg.angular_velocity": rng.normal(size=(9, 3)),
+        "friction.mu": rng.uniform(0.1, 0.8, 9),
+        "friction.e_r": rng.uniform(0.01, 0.1, 9),
+        "friction.restitution": rng.uniform(0.0, 0.5, 9),
+    }
+
+
+@pytest.mark.parametrize("stepper", ["implicit-rattle", "implicit-rattle-4", "implicit-euler"])
+def test_rows_need_no_scenes_of_their_own(egg: Scene, stepper: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever varies of a body over a plane: no scene is made for a row that stays in machine code."""
+    made: list[int] = []
+    scene = Variants.scene
+    monkeypatch.setattr(Variants, "scene", lambda rows, i: made.append(i) or scene(rows, i))
+    values = rolling_rows()
+    options: dict[str, Any] = {"duration": 0.05, "step": 0.01, "stepper": stepper, "progress": False}
+    batch = simulate_batch(egg, values, **options)
+    assert made == [0]
+    for i, one in enumerate(variants(egg, values)):
+        assert_same(batch, i, simulate(one, **options), 5, allowed=0.0)
+
+
+def test_rows_that_leave_machine_code_get_scenes(egg: Scene) -> None:
+    """They bounce: each goes on with a stepper of its own, to the last bit as by itself."""
+    values = rolling_rows()
+    batch = simulate_batch(egg, values, duration=0.5, step=0.01, progress=False)
+    assert np.all(batch.solved > 0)
+    for i, one in enumerate(variants(egg, values)):
+        assert_same(batch, i, simulate(one, duration=0.5, step=0.01, progress=False), 50, allowed=0.0)
+
+
+UNUSUAL: dict[str, dict[str, Any]] = {
+    "an inertia": {"bodies.egg.inertia": [[0.1, 0.1, 0.1], [0.2, 0.2, 0.2]]},
+    "gravity": {"gravity": [[0, 0, -9.81], [0, 0, -1.62]]},
+    "no friction in one of them": {"friction.mu": [0.0, 0.4]},
+    "a plane that stands elsewhere": {"bodies.ground.position": [[0, 0, 0], [0, 0, -0.1]]},
+}
+
+
+@pytest.mark.parametrize("values", UNUSUAL.values(), ids=UNUSUAL)
+def test_unusual_rows_are_set_up_one_by_one(egg: Scene, values: dict[str, Any]) -> None:
+    batch = simulate_batch(egg, values, duration=0.1, step=0.01, progress=False)
+    for i, one in enumerate(variants(egg, values)):
+        assert_same(batch, i, simulate(one, duration=0.1, step=0.01, progress=False), 10, allowed=0.0)

@@ -7,7 +7,7 @@ import pytest
 
 from implicit_geom import Scene, simulate
 from implicit_geom.model.solve_arrays import BLOCK, STEP, contact_dtype
-from implicit_geom.run.record.packing import Packed
+from implicit_geom.run.record.packing import SHORT, Packed
 from implicit_geom.run.record.solve_log import ARRAYS, SolveLog
 from implicit_geom.run.record.step_log import StepLog
 
@@ -25,7 +25,7 @@ def contacts(rows: int) -> np.ndarray:
     return out
 
 
-@pytest.mark.parametrize("rows", [0, 1, 2, 300])
+@pytest.mark.parametrize("rows", [0, 1, 2, 300, SHORT + 1])
 def test_structured_arrays_come_back(rows: int) -> None:
     table = contacts(rows)
     packed = Packed(table)
@@ -36,8 +36,8 @@ def test_structured_arrays_come_back(rows: int) -> None:
 
 
 def test_texts_come_back_as_texts() -> None:
-    steps = np.zeros(50, STEP)
-    steps["status"] = np.random.default_rng(0).choice(["converged", "failed", "substepped"], 50)
+    steps = np.zeros(2 * SHORT, STEP)
+    steps["status"] = np.random.default_rng(0).choice(["converged", "failed", "substepped"], len(steps))
     back = Packed(steps).unpack()
     assert back.tobytes() == steps.tobytes()
     assert np.array_equal(back["status"] == "failed", steps["status"] == "failed")
@@ -45,18 +45,28 @@ def test_texts_come_back_as_texts() -> None:
 
 def test_one_body_of_many() -> None:
     """array[:, i] without the others; fixed bodies take no room."""
-    states = np.random.default_rng(1).normal(size=(100, 3, 4))
+    states = np.random.default_rng(1).normal(size=(2 * SHORT, 3, 4))
     states[:, 1] = (1, 0, 0, 0)
     packed = Packed(states)
-    assert packed.nbytes < 100 * 2 * 4 * 8 + 200
+    assert packed.nbytes < len(states) * 2 * 4 * 8 + 200
     for i in range(3):
         assert packed.one(i).tobytes() == states[:, i].tobytes()
         assert packed.one(i, np.array([7, 3])).tobytes() == states[[7, 3], i].tobytes()
 
 
 def test_what_does_not_change_takes_no_room() -> None:
-    table = np.zeros(1000, contact_dtype(3))
+    table = np.zeros(2 * SHORT, contact_dtype(3))
     assert Packed(table).nbytes < 600
+
+
+def test_short_arrays_stay_as_they_are() -> None:
+    """What is read of one is a copy: nothing that is done to it reaches the log."""
+    table = contacts(20)
+    packed = Packed(table)
+    for taken in (packed.unpack(), packed.unpack(slice(3, 9)), packed.column("gap"), packed.column("p_t")):
+        assert not np.shares_memory(taken, table)
+    states = np.random.default_rng(1).normal(size=(20, 3, 4))
+    assert Packed(states).one(1, np.array([7, 3])).tobytes() == states[[7, 3], 1].tobytes()
 
 
 def test_logs_in_many_blocks(eggs: Scene) -> None:

@@ -69,7 +69,7 @@ def test_an_impact_is_named() -> None:
     at = run.steps[named][np.argmax(run.steps["wall_time"][named])]
     assert f"{np.sum(named)} left machine code ({np.sum(named)} impact)" in run.summary()
     assert line(run, "slowest").startswith(
-        f"slowest     {at['wall_time']:.3g} s at t = {at['time']:.6g} s (impact)"
+        f"slowest     {at['wall_time']:.3g} s at t = {at['time']:.6g} s (impact, 1 contact, "
     )
 
 
@@ -255,7 +255,7 @@ def test_batches_tell_their_time_and_failures(monkeypatch: pytest.MonkeyPatch) -
     batch = simulate_batch(ball(mu=0.3), values, duration=0.3, step=0.01, progress=False)
     assert batch.total_time > batch.wall_time > 0
     assert batch.solved.sum() > 0
-    left = f"30 steps a row, {batch.solved.sum()} of 90 left machine code"
+    left = f"30 steps a row, {batch.solved.sum()} of 90 left machine code in {np.sum(batch.solved > 0)} rows"
     assert repr(batch).startswith(f"<Batch of 3 rows, 0 failed: {left}, {batch.total_time:.3g} s in all")
     assert line(batch, "steps") == f"steps       {left}"
     assert line(batch, "rows") == "rows        3, 0 failed"
@@ -320,3 +320,28 @@ def test_which_contacts_are_faces(scene: Scene, flat: bool) -> None:
         run = simulate(scene, duration=0.05, step=0.01, impacts=impacts, progress=False)
         assert len(run.contacts)
         assert ("touch with e_r = 0" in run.summary()) == flat
+
+
+def test_slow_steps_in_machine_code_are_named() -> None:
+    """A box that lands: the steps of its impacts, and what their time went into."""
+    scene = Scene()
+    scene.add("ground", shapes.halfspace(normal=(0, 0, 1)), fixed=True)
+    scene.add(
+        "box", shapes.box(0.1, 0.12, 0.15), mass=1.0, position=(0, 0, 0.4), angular_velocity=(3.0, 1.0, 0)
+    )
+    scene.friction(mu=0.3)
+    run = simulate(scene, duration=1.0, step=0.01, progress=False)
+    steps = run.steps
+    assert np.all(steps["factorisations"][steps["contacts"] > 0] > 0)
+    assert np.all(steps["rounds"] > 0)
+    assert set(steps["reason"]) == {""}
+    slowest = steps[np.argmax(steps["wall_time"])]
+    told = line(run, "slowest")
+    assert told.startswith(f"slowest     {slowest['wall_time']:.3g} s at t = {slowest['time']:.6g} s (")
+    assert f"{slowest['rounds']} rounds, {slowest['factorisations']} factorisations" in told
+
+
+def test_a_bar_shows_time_rate_and_contacts(capsys: pytest.CaptureFixture[str]) -> None:
+    simulate(ball(height=0.1, mu=0.3), duration=0.5, step=1 / 64, progress=True)
+    last = capsys.readouterr().err.split("\r")[-1]
+    assert re.search(r"t = 0.5 s, \S+ x real time, 1 contacts", last)

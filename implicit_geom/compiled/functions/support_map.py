@@ -6,20 +6,11 @@ form with a derivative everywhere, a compiled step need not have it among its un
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-
 import casadi as ca
 
-from implicit_geom.equations.constraints import is_halfspace
-from implicit_geom.equations.unknowns import PairKind
-from implicit_geom.shapes.shape import Inequality, Shape
+from implicit_geom.shapes.shape import Shape
 
 AXES = {"ellipsoid": (0, 1, 2), "sphere": (0, 0, 0), "ellipse": (0, 1), "disc": (0, 0)}  # places in theta
-
-
-def is_known(kind: PairKind) -> bool:
-    """Whether closest points of a kind of pair are known: a quadric that moves over a fixed half-space."""
-    return is_halfspace(kind.first) and kind.moves == (False, True) and kind.second.structure in AXES
 
 
 def support(shape: Shape, theta: ca.SX, direction: ca.SX) -> ca.SX:
@@ -43,21 +34,3 @@ def _axes(shape: Shape, theta: ca.SX) -> ca.SX:
 def support_value(shape: Shape, theta: ca.SX, direction: ca.SX) -> ca.SX:
     """The support function |a d|: the multiplier k of the surface, k grad f = d, is in proportion to it."""
     return ca.sqrt(ca.sumsqr(_axes(shape, theta) * direction))
-
-
-_FACTORS: dict[Hashable, ca.Function] = {}  # by kind of shape
-
-
-def multiplier_factor(shape: Shape) -> float:
-    """k over |a d|: a constant of the shape, in 1/m."""
-    factor = _FACTORS.get(shape.structure)
-    if factor is None:
-        x, theta = ca.SX.sym("x", shape.dim), ca.SX.sym("theta", shape.values.size)
-        (constraint,) = shape.constraints(x, theta)
-        assert isinstance(constraint, Inequality)
-        along = ca.SX.eye(shape.dim)[:, 0]
-        point = ca.densify(support(shape, theta, along))
-        (slope,) = ca.substitute([ca.gradient(constraint.f, x)], [x], [point])
-        value = 1 / ca.dot(slope, along) / support_value(shape, theta, along)
-        factor = _FACTORS[shape.structure] = ca.Function("factor", [theta], [value])
-    return float(factor(shape.values))

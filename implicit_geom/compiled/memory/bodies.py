@@ -11,6 +11,19 @@ from implicit_geom.model.energy import EnergyScale
 from implicit_geom.model.model import Model, State
 
 
+def inverse_root(mass: np.ndarray, J: np.ndarray) -> np.ndarray:
+    """(m J)^(-1/2) of rows of masses (n,) and inertias (n, s, s).
+
+    (Sums are written out: a row is the same to the last bit whatever stands beside it.)
+    """
+    values, vectors = np.linalg.eigh(J)
+    out = np.zeros(J.shape)
+    for k in range(J.shape[1]):
+        column = vectors[:, :, k]
+        out += column[:, :, None] * column[:, None, :] / np.sqrt(mass * values[:, k])[:, None, None]
+    return out
+
+
 class BodyArrays:
     """Arrays (bodies, numbers, lanes) of the structs of a body, see `structs`."""
 
@@ -42,10 +55,9 @@ class BodyArrays:
             if b not in model.moving:
                 continue
             mass, J = model.mass[b], model.inertia[b]
-            values, vectors = np.linalg.eigh(J)
             own[at["mass"]], own[at["inverse_mass"]] = mass, 1 / mass
             own[at["inertia"]], own[at["inverse_inertia"]] = flat(J), flat(np.linalg.inv(J))
-            own[at["root"]] = flat((vectors / np.sqrt(mass * values)) @ vectors.T)
+            own[at["root"]] = flat(inverse_root(np.array([mass]), J[None])[0])
             own[at["load"]] = loads[b]
             own[at["gravity"]] = model.scene.gravity
             if scale is None:
@@ -56,6 +68,11 @@ class BodyArrays:
                 known = np.isfinite(scale.lowest[b])
                 own[at["lowest_known"]] = known
                 own[at["lowest"]] = scale.lowest[b] if known else 0.0
+
+    def spread(self) -> None:
+        """Give all lanes the scene of the first one."""
+        for numbers in (self.constants, self.derived, self.end_derived):
+            numbers[..., 1:] = numbers[..., :1]
 
     def put(self, lane: int, state: State) -> None:
         """Set a lane's state."""

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from implicit_geom.compiled import structs
-from implicit_geom.compiled.functions import support_map
 from implicit_geom.compiled.functions.pair import PairFunctions
 from implicit_geom.compiled.library import pair_code
 from implicit_geom.compiled.memory.arrays import LaneArrays, fill_table
 from implicit_geom.compiled.tables import GroupSlot
 from implicit_geom.equations.unknowns import UnknownLayout
+from implicit_geom.geometry.over_planes import known_in_closed_form, multiplier_factor
 from implicit_geom.machine.object_cache import LoadedCode
 from implicit_geom.model.contact_group import WarmStart
 from implicit_geom.model.model import Model
@@ -68,6 +68,10 @@ class CandidateGroup:
         for i, c in enumerate(self.members):
             self._fill_constants(model, c, self.constants[i, :, lane])
 
+    def spread(self) -> None:
+        """Give all lanes the scene of the first one."""
+        self.constants[..., 1:] = self.constants[..., :1]
+
     def layout(self, scheme: str) -> UnknownLayout:
         """Of the unknowns of one contact."""
         return replace(self.kind, scheme=scheme).layout
@@ -91,8 +95,8 @@ class CandidateGroup:
             "tolerance": self.tolerance,
             "multiplier_factor": 0.0,
         }
-        if support_map.is_known(self.kind):
-            values["multiplier_factor"] = support_map.multiplier_factor(pieces.shapes[pair.pieces[1]])
+        if known_in_closed_form(self.kind):
+            values["multiplier_factor"] = multiplier_factor(pieces.shapes[pair.pieces[1]])
         for name, value in values.items():
             own[at[name]] = value
 

@@ -30,6 +30,10 @@ class OtherPairs:
             MarchSlot.OTHERS_PLANE: self.planes,
         }
 
+    def spread(self) -> None:
+        """Give all lanes the scene of the first one."""
+        self.planes[..., 1:] = self.planes[..., :1]
+
     def load(self, lane: int, model: Model) -> None:
         """What no step changes."""
         state = model.initial_state()

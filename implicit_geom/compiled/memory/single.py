@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from implicit_geom.compiled.functions import support_map
 from implicit_geom.compiled.memory.arrays import LaneArrays
 from implicit_geom.compiled.memory.contacts import CandidateGroup
 from implicit_geom.compiled.single.functions import SingleContactFunctions
@@ -12,6 +11,7 @@ from implicit_geom.compiled.single.stage_1 import MEASURES
 from implicit_geom.compiled.single.stage_2 import SUMMARY
 from implicit_geom.compiled.tables import GroupSlot, SingleSlot, SystemSlot
 from implicit_geom.equations.pair_kernel import KINDS
+from implicit_geom.geometry.over_planes import known_in_closed_form
 from implicit_geom.model.model import Model
 from implicit_geom.process.building import Kept
 
@@ -25,7 +25,7 @@ def single_contact_functions(
     if model.moving.size != 1 or len(candidates) != 1:
         return None
     kernel = model.pairs[candidates[0]].kernel
-    if not support_map.is_known(kernel.kind):
+    if not known_in_closed_form(kernel.kind):
         return None
     return _FUNCTIONS.get((kernel.kind.key, rattle), lambda: SingleContactFunctions(kernel, rattle))
 

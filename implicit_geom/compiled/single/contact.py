@@ -44,7 +44,7 @@ class SingleContactPair(PairFunctions):
 
 
 class SingleContact:
-    """The equations of a kind of pair of which `support_map.is_known` holds.
+    """The equations of a kind of pair of which `known_in_closed_form` holds.
 
     R, the orientation at the end of the step, is a symbol in them (`end_rotation`).
     """

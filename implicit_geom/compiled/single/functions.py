@@ -39,7 +39,7 @@ FASTEST = 1e100  # m/s: beyond it squares of squares overflow
 
 
 class SingleContactFunctions(SingleContact):
-    """The SX functions of a kind of pair of which `support_map.is_known` holds."""
+    """The SX functions of a kind of pair of which `known_in_closed_form` holds."""
 
     @property
     def reciprocals(self) -> dict[str, dict[Element, Element]]:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 ALL = slice(None)
-SHORT = 2048  # rows: a long run has blocks of more
+SHORT = 1024  # rows: a long run has blocks of more
 Form = Callable[[np.ndarray], np.ndarray]
 
 

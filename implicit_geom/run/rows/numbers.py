@@ -1,0 +1,263 @@
+"""Rows of a batch as arrays, where all that moves is one quadric over fixed half-spaces.
+
+No scene is made for such a row: what varies is written over the numbers of the first row, which is set up as
+any scene is. Where a value may be wrong, or a row has another structure, there are none (`row_numbers`), and
+every row is set up by itself, which also says what is wrong.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from implicit_geom.geometry.over_planes import (
+    MovingBody,
+    OverPlanes,
+    geometric_mean,
+    length_of,
+    only_over_planes,
+    semi_axes,
+)
+from implicit_geom.interface.choices import QUATERNION
+from implicit_geom.interface.numbers import LARGEST
+from implicit_geom.model.energy import smallest_height
+from implicit_geom.model.model import Model, State, reach_of
+from implicit_geom.model.pieces import thickness_of
+from implicit_geom.model.solve_arrays import PARTS
+from implicit_geom.rotation import unit
+from implicit_geom.run.initial_state import OVERLAP
+from implicit_geom.scene.limits import FAR, SMALLEST
+from implicit_geom.scene.values import Variants
+from implicit_geom.shapes.errors import ShapeError
+from implicit_geom.shapes.shape import Shape
+
+STARTS = dict(zip(("position", "orientation", "velocity", "angular_velocity"), PARTS, strict=True))
+LAW = ("mu", "e_t", "e_o", "e_r", "restitution")
+
+
+class Unusual(Exception):
+    """The rows are better set up one by one."""
+
+
+@dataclass(frozen=True)
+class RowNumbers:
+    """What differs from row to row.
+
+    solver    the stepper of the first row, and the state it starts from
+    body      the states and sizes, see `MovingBody`
+    mass      (n,) kg
+    inertia   (n, s, s)
+    shapes    (n,) the moving body's
+    lowest    (n,) m, see `EnergyScale`
+    load      (n, dim + spins) force and torque, gravity included
+    laws      mu, e_t, ... each (n, P), by pair
+    over      gaps and closest points at the start
+    """
+
+    solver: Any
+    start: State
+    body: MovingBody
+    mass: np.ndarray
+    inertia: np.ndarray
+    shapes: list[Shape]
+    lowest: np.ndarray
+    load: np.ndarray
+    laws: dict[str, np.ndarray]
+    over: OverPlanes
+
+    def load_into(self, engine: Any, rows: np.ndarray) -> None:
+        """Give the lanes of an engine these rows (lanes,): numbers of the first row, their own over them."""
+        from implicit_geom.compiled.memory.bodies import inverse_root
+
+        engine.load_all(self.solver, self.start)
+        b = int(engine.model.moving[0])
+        mass, J, size = self.mass[rows], self.inertia[rows], self.body.length[rows]
+        at, own = engine.bodies.constant_struct.at, engine.bodies.constants[b]
+        values = {
+            "mass": mass,
+            "inverse_mass": 1 / mass,
+            "inertia": _flat(J),
+            "inverse_inertia": _flat(np.linalg.inv(J)),
+            "root": _flat(inverse_root(mass, J)),
+            "size": size,
+            "reach": self.body.reach[rows],
+            "load": self.load[rows],
+        }
+        if self.solver.guard is not None:
+            values["depth"] = size
+            values["lowest"] = np.where(np.isfinite(self.lowest[rows]), self.lowest[rows], 0.0)
+        _write(own, at, values)
+        start = engine.bodies.state_struct.at
+        moving = {part: getattr(self.body, part)[rows] for part in PARTS}
+        _write(engine.bodies.state[b], start, moving)
+        engine.bodies.next[b] = engine.bodies.state[b]
+        shapes = [self.shapes[k] for k in rows.tolist()]
+        for g in engine.groups:
+            for i, c in enumerate(g.members):
+                components = [f"e_{name}" for name in g.kind.components]
+                law = {name: self.laws[name][rows, c] for name in LAW}
+                constants = {
+                    "L": size,
+                    "mu": law["mu"],
+                    "e": np.stack([law[name] for name in components], axis=-1) if components else None,
+                    "com2": self.body.com[rows],
+                    "theta2": np.array([shape.values for shape in shapes]),
+                    "thin": np.array([thickness_of(shape) for shape in shapes]),
+                    "multiplier_factor": 1 / geometric_mean(self.body.axes[rows]),
+                }
+                if not g.events:
+                    constants["restitution"] = law["restitution"]
+                _write(g.constants[i], g.functions.constants.at, constants)
+                warm = {
+                    "u": self.over.unknowns(engine.model, c)[rows],
+                    "direction": np.tile(self.over.direction(engine.model, c), (len(rows), 1)),
+                    "m_c": np.ones(len(rows)),
+                    "h": np.ones(len(rows)),
+                    "n": np.tile(self.over.n[c], (len(rows), 1)),
+                }
+                _write(g.warm[i], g.functions.warm.at, warm)
+
+
+def row_numbers(variants: Variants, solver: Any, step: float) -> RowNumbers | None:
+    """The rows, where nothing is out of the ordinary; `solver` is the stepper of the first one."""
+    if not only_over_planes(solver.model):
+        return None
+    try:
+        return _row_numbers(variants, solver, step)
+    except (Unusual, ShapeError):
+        return None
+
+
+def _row_numbers(variants: Variants, solver: Any, step: float) -> RowNumbers:
+    model: Model = solver.model
+    scale = None if solver.guard is None else solver.guard.scale
+    n, b = len(variants), int(model.moving[0])
+    name, state = model.names[b], model.initial_state()
+    given: dict[str, np.ndarray] = {}
+    sizes: dict[str, np.ndarray] = {}
+    laws: dict[str, np.ndarray] = {}
+    for path, rows in variants.lists.items():
+        parts = path.split(".")
+        if parts[:2] == ["bodies", name] and len(parts) == 3 and parts[2] in ("mass", *STARTS):
+            given[parts[2]] = _numbers(rows)
+        elif parts[:3] == ["bodies", name, "shape"] and len(parts) == 4:
+            sizes[parts[3]] = _numbers(rows)
+        elif parts[0] == "friction" and parts[1:] and parts[1] in LAW:
+            laws[parts[1]] = _numbers(rows)
+        else:
+            raise Unusual
+    states = {part: _rows(given.get(label), getattr(state, part)[b], n) for label, part in STARTS.items()}
+    if model.dim == 3 and "orientation" in given:
+        if np.any(np.abs(length_of(states["q"]) - 1) > QUATERNION / 2):
+            raise Unusual
+        states["q"] = np.array([unit(q) for q in states["q"]])
+    mass = _rows(given.get("mass"), model.mass[b], n)
+    if np.any(mass < SMALLEST):
+        raise Unusual
+    shapes = _shapes(model.bodies[b].shape, sizes, n)
+    table = variants.plain["bodies"][name]
+    follows = "inertia" not in table and bool(sizes or "mass" in given)
+    inertia = [model.inertia[b]] * n
+    if follows:
+        inertia = [
+            np.atleast_2d(s.inertia(m)).astype(float) for s, m in zip(shapes, mass.tolist(), strict=True)
+        ]
+    com = np.array([s.com if "com" not in table else model.com[b] for s in shapes])
+    load = model.loads(0.0)[b] + np.zeros((n, 1))
+    if "mass" in given:
+        force, _ = model.scene.load(name, 0.0)
+        load[:, : model.dim] = force + mass[:, None] * model.scene.gravity
+    length = np.array([s.size for s in shapes])
+    lowest = np.full(n, np.nan if scale is None else scale.lowest[b])
+    if sizes and scale is not None and np.isfinite(scale.lowest[b]):
+        lowest = np.array([scale.floor + smallest_height(s, c) for s, c in zip(shapes, com, strict=True)])
+    body = MovingBody(
+        **states,
+        com=com,
+        axes=np.array([semi_axes(s) for s in shapes]),
+        length=length,
+        reach=np.array([reach_of(s, c) for s, c in zip(shapes, com, strict=True)]),
+        pull=length_of(load[:, : model.dim]) / mass,
+    )
+    _check_scales(body, model, step)
+    over = OverPlanes.of(model, state, body)
+    if np.any(over.gap < -OVERLAP / 2 * length[:, None]):
+        raise Unusual
+    return RowNumbers(
+        solver, state, body, mass, np.array(inertia), shapes, lowest, load, _laws(model, laws, n), over
+    )
+
+
+def _numbers(rows: list[Any]) -> np.ndarray:
+    """Finite numbers of ordinary size."""
+    try:
+        found = np.array(rows)
+    except ValueError:
+        raise Unusual from None
+    if found.dtype.kind not in "fiu" or not np.all(np.abs(found) <= LARGEST):
+        raise Unusual
+    return found.astype(float)
+
+
+def _rows(given: np.ndarray | None, first: np.ndarray, n: int) -> np.ndarray:
+    """(n, ...) as many rows of the first one's shape."""
+    if given is None:
+        return np.repeat(np.asarray(first)[None], n, axis=0)
+    plain = (n,) if np.shape(first) == (1,) else (n, *np.shape(first))  # (of a spin in the plane one number)
+    if given.shape != plain:
+        raise Unusual
+    return given.reshape(n, *np.shape(first))
+
+
+def _shapes(first: Shape, sizes: dict[str, np.ndarray], n: int) -> list[Shape]:
+    if not sizes:
+        return [first] * n
+    if not set(sizes) <= set(first.parameters) or any(values.shape != (n,) for values in sizes.values()):
+        raise Unusual
+    rows = zip(*(values.tolist() for values in sizes.values()), strict=True)
+    return [type(first)(**{**first.parameters, **dict(zip(sizes, row, strict=True))}) for row in rows]
+
+
+def _laws(model: Model, given: dict[str, np.ndarray], n: int) -> dict[str, np.ndarray]:
+    """(n, P) each; the structure of every row must be that of the first."""
+    for name, values in given.items():
+        most = 1.0 if name == "restitution" else LARGEST
+        if values.shape != (n,) or np.any((values < 0) | (values > most)):
+            raise Unusual
+    P = len(model.pairs)
+    out = {name: np.zeros((n, P)) for name in LAW}
+    for c, pair in enumerate(model.pairs):
+        names = frozenset(model.names[b] for b in (pair.first, pair.second))
+        own = model.scene._pair_friction.get(names, {})
+        for name in LAW:
+            default = getattr(pair.law, name)
+            out[name][:, c] = given[name] if name in given and name not in own else default
+    kept = {name: (out[name] > 0) & (out["mu"] > 0) for name in ("e_t", "e_o", "e_r")}
+    kept["isotropic"] = out["e_t"] == out["e_o"]
+    if any(np.any(found != found[:1]) for found in kept.values()):
+        raise Unusual
+    return out
+
+
+def _check_scales(body: MovingBody, model: Model, step: float) -> None:
+    """As `check_scales`: what is far beyond ordinary is looked at row by row."""
+    speed = length_of(body.v) + np.linalg.norm(model.scene.gravity) * step
+    turned = length_of(body.w) * step
+    if np.any((length_of(body.x) > FAR / 2 * body.length) | (speed * step > FAR / 2 * body.length)):
+        raise Unusual
+    if np.any(turned > FAR / 2):
+        raise Unusual
+
+
+def _flat(J: np.ndarray) -> np.ndarray:
+    """(n, s^2) column by column."""
+    return np.swapaxes(J, 1, 2).reshape(len(J), -1)
+
+
+def _write(own: np.ndarray, at: dict[str, slice], values: dict[str, np.ndarray | None]) -> None:
+    """Fields of a struct (numbers, lanes) from rows (lanes, ...)."""
+    for name, rows in values.items():
+        if rows is not None:
+            own[at[name]] = rows.reshape(len(rows), -1).T
