@@ -71,54 +71,81 @@ double moment(const Contact &c, const double *lever, const double *p) {
     return sum;
 }
 
-// One contact at one point alone: A p + b = u. False where no impulse obeys the law.
-bool solve_point(const double A[POINT][POINT], const double b[POINT], int rows, double mu, double p[POINT]) {
-    for (int r = 0; r < rows; ++r) p[r] = 0;
-    if (b[0] >= 0) return true;
-    if (rows == 1) {
-        p[0] = -b[0] / A[0][0];
+// x of (B + shift) x = -g, n rows of at most FRICTION; false where it has none.
+bool shifted_solve(const double B[FRICTION][FRICTION], double shift, const double *g, int n, double *x) {
+    if (n == 1) {
+        x[0] = -g[0] / (B[0][0] + shift);
+        return std::isfinite(x[0]);
+    }
+    if (n == 2) {
+        const double a = B[0][0] + shift, d = B[1][1] + shift, det = a * d - B[0][1] * B[1][0];
+        if (!(std::fabs(det) > 0)) return false;
+        x[0] = (B[0][1] * g[1] - d * g[0]) / det, x[1] = (B[1][0] * g[0] - a * g[1]) / det;
         return true;
     }
-    double minus[POINT] = {0, 0, 0, 0};
-    for (int r = 0; r < rows; ++r) minus[r] = -b[r];
-    if (small_solve(A, minus, rows, p) && p[0] >= 0 && length_of(p, 1, rows) <= mu * p[0]) return true;
-    // sliding: u_f = -shift p_f, shift > 0, such that |p_f| = mu p_n
-    double shifted[POINT][POINT], d[POINT], low = 0, high = 0, trace = 0;
-    for (int r = 1; r < rows; ++r) trace += A[r][r];
-    const auto at = [&](double shift) {
-        for (int r = 0; r < rows; ++r)
-            for (int t = 0; t < rows; ++t) shifted[r][t] = A[r][t] + (r == t && r > 0 ? shift : 0.0);
-        return small_solve(shifted, minus, rows, p);
-    };
-    for (high = trace; high < 1e30 * trace; high *= 8) {
-        if (at(high) && p[0] > 0 && length_of(p, 1, rows) <= mu * p[0]) break;
-        low = high;
+    double whole[9], inverse[9];
+    for (int r = 0; r < 3; ++r)
+        for (int t = 0; t < 3; ++t) whole[3 * r + t] = B[r][t] + (r == t ? shift : 0.0);
+    if (!la::inverse(whole, inverse)) return false;
+    for (int r = 0; r < 3; ++r) x[r] = -la::dot(inverse + 3 * r, g);
+    return true;
+}
+
+// One contact at one point alone: A p + b = u; from p. False where no impulse obeys the law.
+//
+// Where it presses p_n = p_0 - c p_f; what is left is friction, B p_f + g = u_f, which sticks or has u_f = -shift p_f,
+// shift > 0, such that |p_f| = mu p_n.
+bool solve_point(const double A[POINT][POINT], const double b[POINT], int rows, double mu, double p[POINT]) {
+    const int n = rows - 1;
+    double last = 0, against = 0; // |p_f|^2 and -u_f p_f before
+    for (int r = 1; r < rows; ++r) {
+        double u = b[r];
+        for (int t = 0; t < rows; ++t) u += A[r][t] * p[t];
+        last += p[r] * p[r], against -= u * p[r];
     }
-    double shift = high;
-    for (int i = 0; i < 100; ++i) {
-        const double length = length_of(p, 1, rows), excess = length - mu * p[0];
-        if (excess > 0) low = shift;
+    for (int r = 0; r < rows; ++r) p[r] = 0;
+    if (b[0] >= 0) return true;
+    const double p_0 = -b[0] / A[0][0];
+    p[0] = p_0;
+    if (n == 0 || !(mu > 0)) return true;
+    double B[FRICTION][FRICTION], g[FRICTION], c[FRICTION], trace = 0, *p_f = p + 1;
+    for (int r = 0; r < n; ++r) {
+        c[r] = A[0][1 + r] / A[0][0], g[r] = b[1 + r] + A[1 + r][0] * p_0;
+        trace += A[1 + r][1 + r];
+        for (int t = 0; t < n; ++t) B[r][t] = A[1 + r][1 + t] - A[1 + r][0] * A[0][1 + t] / A[0][0];
+    }
+    const auto excess = [&](double shift) {
+        if (!shifted_solve(B, shift, g, n, p_f)) return double(INFINITY);
+        p[0] = p_0;
+        for (int r = 0; r < n; ++r) p[0] -= c[r] * p_f[r];
+        return length_of(p_f, 0, n) - mu * p[0];
+    };
+    double over = excess(0);
+    if (over <= 0) return true;
+    double low = 0, high = INFINITY, shift = last > 0 && against > 0 ? against / last : trace;
+    for (int i = 0; i < 200; ++i) {
+        over = excess(shift);
+        const double length = length_of(p_f, 0, n);
+        if (over > 0) low = shift;
         else high = shift;
-        if (std::fabs(excess) <= 4e-16 * length || high - low <= 2e-16 * high) break;
-        for (int r = 0; r < rows; ++r) d[r] = r > 0 ? -p[r] : 0.0;
-        double rate[POINT];
-        if (!small_solve(shifted, d, rows, rate)) return false;
-        double dot = 0;
-        for (int r = 1; r < rows; ++r) dot += p[r] * rate[r];
+        if (std::fabs(over) <= 1e-15 * length || high - low <= 2e-16 * high || low > 1e30 * trace) break;
         // Newton on mu p_n / |p_f| - 1, nearly linear in the shift
-        const double ratio = length > 0 ? mu * p[0] / length : 2, slope =
-            length > 0 ? mu * (rate[0] / length - p[0] * dot / (length * length * length)) : 0;
+        double rate[FRICTION], dot = 0, along = 0;
+        if (!shifted_solve(B, shift, p_f, n, rate)) return false;
+        for (int r = 0; r < n; ++r) dot += p_f[r] * rate[r], along -= c[r] * rate[r];
+        const double ratio = length > 0 ? mu * p[0] / length : 2;
+        const double slope = length > 0 ? mu * (along / length - p[0] * dot / (length * length * length)) : 0;
         double next = slope != 0 ? shift + (1 - ratio) / slope : -1;
-        if (!(next > low && next < high)) next = low > 0 ? std::sqrt(low * high) : high / 8;
+        if (!(next > low && next < high)) next = high < INFINITY ? (low > 0 ? std::sqrt(low * high) : high / 8) : 8 * low;
         if (next == shift) break;
         shift = next;
-        if (!at(shift)) return false;
     }
+    if (!(p[0] >= 0)) return false;
     // on the cone to the last bit
-    const double length = length_of(p, 1, rows);
+    const double length = length_of(p_f, 0, n);
     if (length > 0)
-        for (int r = 1; r < rows; ++r) p[r] *= mu * p[0] / length;
-    return p[0] >= 0;
+        for (int r = 0; r < n; ++r) p_f[r] *= mu * p[0] / length;
+    return true;
 }
 
 // Friction of known size against A p + b: p = -(A + shift)^-1 b, |p| <= most.
