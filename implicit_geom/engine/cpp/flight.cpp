@@ -29,9 +29,12 @@ constexpr double EXACT = 1e-14;  // the same where nothing touches
 constexpr double ENOUGH = 1e-10; // where rounding allows no less
 constexpr double SHIFT = 1e-12;  // of the point at which friction acts, in a round, over the body's size
 constexpr int PATIENT = 3;       // hard problems of an island in a step that may take long; the step is divided instead
+constexpr double NEARLY = 2e-7;  // error of a contact problem, from which on the next one is not worth much time
+constexpr double PROGRESS = 0.5; // error of a contact problem over that of the round before, with which rounds go on
 constexpr double FAST = 0.1;     // change over that of the round before, below which rounds need no acceleration
 constexpr int STAGE_ROUNDS = 60; // of stage 2, for that point
-constexpr double LAW = 1e-9;     // error of a contact problem, over the same, above which it is not solved
+constexpr double SOLVED_TO = 1e-10; // error of a contact problem, over the speeds at hand, that rounds go on to reach
+constexpr double LAW = 3e-10;    // error of a contact problem, over the same, above which it is not solved
 constexpr double LAG = 2.0;      // slip at the start, over what friction could undo, from which friction lags
 constexpr double SLIDES = 1e-8;   // slip, over the speeds at hand, above which a contact slides
 constexpr double MAX_TURN = 1.5; // rad
@@ -296,7 +299,7 @@ bool Island::flight_so(const State &s, double h, const Points &start, const Poin
     out = Solve();
     out.form = RATTLE_STEP, out.h = h, out.start = s, out.bodies = mask;
     State &end = out.end;
-    double least = INFINITY, error = INFINITY, moved = 0;
+    double least = INFINITY, error = INFINITY, moved = 0, law_error = INFINITY, last_error = INFINITY;
     const double close = m > FEW ? CROWDED : count ? CLOSE : EXACT;
     std::vector<double> history, x, g, nu_next;
     Anderson acceleration(DEPTH);
@@ -381,12 +384,15 @@ bool Island::flight_so(const State &s, double h, const Points &start, const Poin
             tally(found);
             if (!solved) return false;
         } else {
-            const bool solved = contact::solve(q, close / 3 * speed, 1e-10 * speed, found, m > FEW ? ROUGH : 0.0, failures < PATIENT);
+            const bool patient = failures < PATIENT && law_error > NEARLY * speed;
+            const bool solved = contact::solve(q, close / 3 * speed, SOLVED_TO * speed, found, m > FEW ? ROUGH : 0.0, patient);
             tally(found);
-            if (!solved && !(found.error <= LAW * speed)) {
+            // (rows that depend on each other may contradict each other by what the rounds have yet to find)
+            if (!solved && !(found.error <= LAW * speed) && !(round > 0 && found.error < PROGRESS * law_error)) {
                 ++failures;
                 return false;
             }
+            last_error = law_error, law_error = found.error;
             for (std::size_t k = 0; k < m; ++k) {
                 if (!folds(k)) continue;
                 double *p = &found.p[contact::ROWS * k], *u = &found.u[contact::ROWS * k], along[contact::FRICTION];
@@ -422,7 +428,7 @@ bool Island::flight_so(const State &s, double h, const Points &start, const Poin
         const double rounding = 3e-16 * reach / (std::fabs(h) * speed); // of gaps over the step
         if (history.size() > 3) least = std::min(least, history[history.size() - 4]);
         bool settled = (brief && round > 0) || change <= close || (change < ENOUGH + rounding && change > least / 2);
-        settled &= found.error <= LAW * speed;
+        settled &= found.error <= LAW * speed && (found.error <= SOLVED_TO * speed || found.error > PROGRESS * last_error);
         settled &= shift <= SHIFT || (shift < ENOUGH && shift > moved / 2);
         const double worse = std::max(change, shift);
         history.back() = worse;
