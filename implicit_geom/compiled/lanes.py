@@ -53,14 +53,15 @@ def run_lanes(
             engines.prepare(groups)
             started = time.perf_counter()
             waiting = groups[::-1]
-            others = [pool.submit(_run_all, waiting, engines, memory, _nothing) for memory in own[1:]]
-            try:
-                _run_all(waiting, engines, own[0], on_progress)
-            except BaseException:
-                waiting.clear()  # an interrupt: no thread takes another
-                raise
-            for other in others:
-                other.result()
+            with paused():  # (what may not be torn by a fork says so itself)
+                others = [pool.submit(_run_all, waiting, engines, memory, _nothing) for memory in own[1:]]
+                try:
+                    _run_all(waiting, engines, own[0], on_progress)
+                except BaseException:
+                    waiting.clear()  # an interrupt: no thread takes another
+                    raise
+                for other in others:
+                    other.result()
             for lane in open_lanes:
                 if not lane.finished and (lane.stopped or not lane.left):
                     lane.step()
@@ -134,8 +135,7 @@ def _run_all(
             memory[engine.output] = aligned(*engine.output)
         engine.write_to(memory[engine.output])
         one = _LaneGroup(group, engine, engines.options.step)
-        with paused():  # (machine code and copies of numbers: nothing that a fork could tear)
-            one.run()
+        one.run()
         one.release()
         engines.back(key, engine)
         on_progress()

@@ -41,6 +41,8 @@ class NativeRunner:
         memory.warm.clear()
         memory.begun = True
         rows = step_rows(out, ends[:taken], self.step)
+        if self.native.euler:
+            rows["guard"] = "none"
         out.solves.table["step"] += step
         last = State(float(ends[taken - 1]), *(getattr(out.solves, part)[-1].copy() for part in PARTS))
         return last, out.solves, rows

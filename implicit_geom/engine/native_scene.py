@@ -82,9 +82,15 @@ class NativeScene:
     """The engine's twin of a model."""
 
     def __init__(
-        self, model: Model, guard: float, max_impacts: int, tolerance: float, fourth: bool = False
+        self,
+        model: Model,
+        guard: float,
+        max_impacts: int,
+        tolerance: float,
+        fourth: bool = False,
+        euler: bool = False,
     ) -> None:
-        self.model, self.fourth = model, fourth
+        self.model, self.fourth, self.euler = model, fourth, euler
         found = library()
         assert found is not None
         self._library = found
@@ -114,6 +120,7 @@ class NativeScene:
             ctypes.c_double(guard),
             ctypes.c_int(max_impacts),
             ctypes.c_int(fourth),
+            ctypes.c_int(euler),
         )
         self._handle = ctypes.c_void_p(handle)
         weakref.finalize(self, self._library.ig_scene_free, self._handle)

@@ -15,6 +15,8 @@ from implicit_geom.steppers.events.stepper import EventStepper
 from implicit_geom.steppers.rattle import RattleStepper
 from implicit_geom.steppers.rattle4 import Rattle4Stepper
 
+FEW = 3  # bodies that `implicit-euler` solves by Newton's method on all rows, with one contact a pair
+
 ImplicitStepper: TypeAlias = EulerStepper | RattleStepper | Rattle4Stepper | EventStepper
 AnyStepper: TypeAlias = ImplicitStepper | ClassicalStepper
 
@@ -53,9 +55,14 @@ def make_stepper(model: Model, options: SimulationOptions) -> AnyStepper:
 def native_runner(model: Model, solver: AnyStepper, step: float) -> NativeRunner | None:
     """The engine's runner for scenes that it steps.
 
-    One body in contacts of closed form is compiled; one of a shape unknown to the engine steps in Python.
+    One body in contacts of closed form is compiled; one of a shape unknown to the engine steps in Python, and
+    so do a few under `implicit-euler`.
     """
     alone = model.moving.size == 1
+    if isinstance(solver, EulerStepper):
+        if model.moving.size <= FEW or solver.native is None:
+            return None
+        return NativeRunner(solver.native, solver, step)
     if not isinstance(solver, EventStepper) or (alone and (not len(model.pairs) or only_over_planes(model))):
         return None
     native = solver.native

@@ -18,8 +18,10 @@ from dataclasses import replace
 import numpy as np
 
 from implicit_geom.contact.step_ncp import StepNCP
+from implicit_geom.engine.native_scene import NativeScene, why_not_native
 from implicit_geom.model.model import Model, State
 from implicit_geom.model.records import EULER, Attempt, Failure, Solve
+from implicit_geom.process.lazy import cached_property
 from implicit_geom.steppers.candidates import StepSolution, solve_step
 from implicit_geom.steppers.closed_contacts import accept, start_contacts
 from implicit_geom.steppers.guard import EnergyGuard
@@ -27,6 +29,8 @@ from implicit_geom.steppers.memory import StepperMemory
 from implicit_geom.steppers.search import SearchOptions, SolutionSearch
 from implicit_geom.steppers.substeps import in_parts
 from implicit_geom.steppers.velocity_stage import VelocitySolution, VelocityStage
+
+GAIN = 1e-3  # of its energy: parts of a step in which a crowd gains more are halved
 
 
 class EulerStepper:
@@ -45,6 +49,22 @@ class EulerStepper:
         self.search = search or SolutionSearch(model, tolerance, options, friction_tolerance)
         self.velocity_stage = VelocityStage(self.search)
         self.guard: EnergyGuard | None = None  # (none of its own)
+
+    @cached_property
+    def native(self) -> NativeScene | None:
+        """The engine that steps crowds, where there is one: inelastic contacts, all of friction's law."""
+        laws = self.model.pairs.laws
+        if any(law.restitution > 0 for law in laws) or why_not_native(self.model):
+            return None
+        if self.search.friction_tolerance > self.search.tolerance:
+            return None
+        return NativeScene(self.model, GAIN, 1, self.search.tolerance, euler=True)
+
+    @property
+    def pressed(self) -> np.ndarray:
+        """(n, 7) what the engine knows of the last step's impulses; none where it has not been asked for."""
+        made = self.__dict__.get("native")
+        return np.zeros((0, 7)) if made is None else made.pressed
 
     @property
     def memory(self) -> StepperMemory:

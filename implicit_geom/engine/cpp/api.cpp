@@ -45,7 +45,7 @@ extern "C" {
 
 SHOWN void *ig_scene(int dim, int bodies, const double *gravity, const double *mass, const double *J, const double *size,
                const double *depth, const double *lowest, const double *load, const char *moves, double tolerance,
-               double guard, int max_impacts, int fourth) {
+               double guard, int max_impacts, int fourth, int euler) {
     auto *h = new Handle;
     Scene &s = h->scene;
     const std::size_t n = std::size_t(bodies);
@@ -54,7 +54,7 @@ SHOWN void *ig_scene(int dim, int bodies, const double *gravity, const double *m
     s.mass.assign(mass, mass + n), s.J.assign(J, J + 9 * n), s.size.assign(size, size + n);
     s.depth.assign(depth, depth + n), s.lowest.assign(lowest, lowest + n), s.load.assign(load, load + 6 * n);
     s.moves.assign(moves, moves + n);
-    s.tolerance = tolerance, s.guard = guard, s.max_impacts = max_impacts, s.fourth = fourth;
+    s.tolerance = tolerance, s.guard = guard, s.max_impacts = max_impacts, s.fourth = fourth, s.euler = euler;
     return h;
 }
 

@@ -332,7 +332,7 @@ class Solver {
         m = q.dof, size = q.bodies * m;
         prepare();
     }
-    bool run();
+    bool run(double little);
 
   private:
     void prepare();
@@ -768,7 +768,7 @@ bool Solver::newton(std::vector<double> &pb, double weight, int budget, bool onc
     return false;
 }
 
-bool Solver::run() {
+bool Solver::run(double little) {
     if (q.contacts.empty()) {
         s.v = q.v_free, s.error = 0;
         return true;
@@ -776,6 +776,7 @@ bool Solver::run() {
     best_p = s.p;
     keep_best();
     tol = std::max(tol, share * best), enough = std::max(enough, share * best);
+    patience = patience && best > little;
     if (best > tol && q.contacts.size() == 1 && q.contacts[0].normals > 1) {
         double own[ROWS];
         for (int r = 0; r < q.contacts[0].rows; ++r) { // (u of free motion)
@@ -915,9 +916,9 @@ bool solve_held(const Problem &q, const std::vector<Held> &held, double enough, 
     return s.error <= enough;
 }
 
-bool solve(const Problem &problem, double tolerance, double enough, Solution &s, double share, bool patience) {
+bool solve(const Problem &problem, double tolerance, double enough, Solution &s, double share, bool patience, double little) {
     s.factorisations = s.sweeps = 0;
-    return Solver(problem, tolerance, enough, share, patience, s).run();
+    return Solver(problem, tolerance, enough, share, patience, s).run(little);
 }
 
 } // namespace contact

@@ -53,8 +53,9 @@ struct Solution {
 
 // Solves to `tolerance`, m/s, or to `enough` where no more is to be had, or to `share` of the error at the start;
 // starts from s.p where it has the right length. Whether it got there; the error that is left stands in the solution.
-// Without `patience` a hard problem is given up early.
-bool solve(const Problem &problem, double tolerance, double enough, Solution &s, double share = 0, bool patience = true);
+// Without `patience`, or with an error at the start below `little`, a hard problem is given up early.
+bool solve(const Problem &problem, double tolerance, double enough, Solution &s, double share = 0, bool patience = true,
+           double little = 0);
 
 // What a contact does where its mode is known: it sticks, or slides along a direction, p_f = -mu sum p_n along.
 struct Held {

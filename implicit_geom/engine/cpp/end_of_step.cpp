@@ -16,7 +16,8 @@ constexpr int ROUGHLY = 6;       // rounds that leave an error: later ones would
 constexpr double CLOSE = 3e-13;  // change of the velocities in a round, over the speeds at hand
 constexpr double ENOUGH = 3e-10; // where rounding allows no less
 constexpr double SHIFT = 1e-12;  // of the point at which friction acts, over the body's size
-constexpr double LAW = 1e-9;
+constexpr double SHORTEST = 1e-4; // of a step
+constexpr double SMALL = 1.0 / 16; // of a step: parts in which no problem is given up
 } // namespace
 
 // As a flight: with one friction a patch, or one for each of its points.
@@ -27,6 +28,38 @@ bool Island::euler(const State &s, double h, Solve &out) {
     if (euler_so(s, h, out)) return true;
     split.assign(scene.pairs.size(), 1);
     return euler_so(s, h, out);
+}
+
+bool Island::advance_by_euler(const State &s, double h, std::vector<Solve> &out, std::string &why) {
+    State here = s;
+    begun = s.time, used_euler = true;
+    double left = h, length = h;
+    while (left > 1e-13 * h) {
+        Solve e;
+        length = std::min(left, 2 * length);
+        // (what gains energy has gone through a body, or pushes it from behind)
+        while (!euler(here, length, e) || tunnels(here, e) || judged({e}, false) > 0) {
+            divided = ROUNDS_DIVERGE, used_parts = true;
+            length /= 2;
+            if (length < SMALL * h) failures = 0; // (it takes all the time it needs)
+            if (length < SHORTEST * h) {
+                why = "no motion was found in the end-of-step form";
+                return false;
+            }
+        }
+        Points end;
+        if (!points(e.end, 0.0, end)) {
+            why = "closest points were not found";
+            return false;
+        }
+        if (std::any_of(end.begin(), end.end(), [](const TouchingPoint &p) { return p.undirected && p.closed(); })) {
+            why = UNDIRECTED;
+            return false;
+        }
+        out.push_back(e);
+        here = e.end, left -= length;
+    }
+    return true;
 }
 
 bool Island::euler_so(const State &s, double h, Solve &out) {
@@ -42,7 +75,7 @@ bool Island::euler_so(const State &s, double h, Solve &out) {
     contact::Solution found;
     Points there, last_points;
     std::vector<PatchContact> contacts, last;
-    double error = INFINITY, least = INFINITY, reach = 0;
+    double error = INFINITY, least = INFINITY, reach = 0, law_error = INFINITY, last_error = INFINITY;
     std::vector<double> history;
     for (int b : members) reach = std::max(reach, la::length(s.body[b].x) + scene.size[b]);
     std::vector<double> x, g, nu_next;
@@ -97,11 +130,17 @@ bool Island::euler_so(const State &s, double h, Solve &out) {
             else la::copy(momentum, free + 3);
         }
         found.p = p;
+        if (round == 0) warm_start(there, contacts, h, found);
         const bool crowded = contacts.size() > FEW;
         const double close = crowded ? CROWDED : CLOSE;
-        const bool solved = contact::solve(q, close / 3 * speed, 1e-10 * speed, found, crowded && round < ROUGHLY ? ROUGH : 0.0);
+        const bool solved = contact::solve(q, close / 3 * speed, SOLVED_TO * speed, found, crowded && round < ROUGHLY ? ROUGH : 0.0,
+                                           failures < PATIENT, NEARLY * speed);
         tally(found);
-        if (!solved && !(found.error <= LAW * speed)) return false;
+        if (!solved && !(found.error <= LAW * speed) && !(round > 0 && found.error < PROGRESS * law_error)) {
+            ++failures;
+            return false;
+        }
+        last_error = law_error, law_error = found.error;
         for (std::size_t k = 0; k < contacts.size(); ++k) {
             PatchContact moved = contacts[k];
             const double away = balance(there, moved, &found.p[contact::ROWS * k]);
@@ -123,7 +162,7 @@ bool Island::euler_so(const State &s, double h, Solve &out) {
         history.push_back(change);
         if (history.size() > 3) least = std::min(least, history[history.size() - 4]);
         done = change <= close || (change < ENOUGH + rounding && change > least / 2);
-        done &= found.error <= LAW * speed;
+        done &= found.error <= LAW * speed && (found.error <= SOLVED_TO * speed || found.error > PROGRESS * last_error);
         done &= shift <= SHIFT || (shift < ENOUGH && change < ENOUGH + rounding);
         if (done || change > 0.1) nu_next = g;
         else acceleration.next(x, g, nu_next);
@@ -158,6 +197,7 @@ bool Island::euler_so(const State &s, double h, Solve &out) {
         la::copy(c.at, made.point), la::copy(c.at, made.end_point);
         out.contacts.push_back(made);
     }
+    if (scene.euler) remember(there, contacts, found, h);
     out.half = nu;
     out.residual = std::max(error, found.error / speed);
     return true;

@@ -28,13 +28,8 @@ constexpr double CLOSE = 3e-13;  // change of the velocities in a round, over th
 constexpr double EXACT = 1e-14;  // the same where nothing touches
 constexpr double ENOUGH = 1e-10; // where rounding allows no less
 constexpr double SHIFT = 1e-12;  // of the point at which friction acts, in a round, over the body's size
-constexpr int PATIENT = 3;       // hard problems of an island in a step that may take long; the step is divided instead
-constexpr double NEARLY = 2e-7;  // error of a contact problem, from which on the next one is not worth much time
-constexpr double PROGRESS = 0.5; // error of a contact problem over that of the round before, with which rounds go on
 constexpr double FAST = 0.1;     // change over that of the round before, below which rounds need no acceleration
 constexpr int STAGE_ROUNDS = 60; // of stage 2, for that point
-constexpr double SOLVED_TO = 1e-10; // error of a contact problem, over the speeds at hand, that rounds go on to reach
-constexpr double LAW = 3e-10;    // error of a contact problem, over the same, above which it is not solved
 constexpr double LAG = 2.0;      // slip at the start, over what friction could undo, from which friction lags
 constexpr double SLIDES = 1e-8;   // slip, over the speeds at hand, above which a contact slides
 constexpr double MAX_TURN = 1.5; // rad
@@ -384,8 +379,7 @@ bool Island::flight_so(const State &s, double h, const Points &start, const Poin
             tally(found);
             if (!solved) return false;
         } else {
-            const bool patient = failures < PATIENT && law_error > NEARLY * speed;
-            const bool solved = contact::solve(q, close / 3 * speed, SOLVED_TO * speed, found, m > FEW ? ROUGH : 0.0, patient);
+            const bool solved = contact::solve(q, close / 3 * speed, SOLVED_TO * speed, found, m > FEW ? ROUGH : 0.0, failures < PATIENT, NEARLY * speed);
             tally(found);
             // (rows that depend on each other may contradict each other by what the rounds have yet to find)
             if (!solved && !(found.error <= LAW * speed) && !(round > 0 && found.error < PROGRESS * law_error)) {

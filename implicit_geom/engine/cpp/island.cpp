@@ -7,7 +7,6 @@ namespace engine {
 
 namespace {
 
-const char *const UNDIRECTED = "friction.direction is parallel to the contact normal; choose one across it";
 constexpr int TRIALS = 80;
 constexpr double COMPOSED = 1e-3; // of a step: flights shorter than that need not be of order four
 constexpr double FINEST_PART = 1.0 / 8192; // of a step: where flights that short are refused, the end-of-step form takes over
@@ -30,7 +29,7 @@ constexpr double CROSSING = 1e-3; // overlap on the way, over the same, that cou
 constexpr double SHALLOW = 0.05;  // the same, up to which the way between two instants is taken for a cubic
 constexpr int FINEST_REST = 6;   // halvings of a part in the end-of-step form
 constexpr int FINEST = 60;       // halvings of a motion that is looked at for a crossing
-constexpr double LAW = 1e-9;     // error of an impact's law, over the speeds at hand
+constexpr double IMPACT_LAW = 1e-9; // error of an impact's law, over the speeds at hand
 
 // The first zero, after t0, of the cubic with these values and slopes at t0 and t1; infinite where none.
 double first_zero(double t0, double g0, double v0, double t1, double g1, double v1) {
@@ -278,7 +277,7 @@ bool Island::impact(const State &s, const Points &start, bool inelastic, Solve &
     for (std::size_t k = 0; k < count; ++k) q.contacts[k].w[0] = bounce[k];
     contact::solve(q, 1e-14 * speed, 1e-11 * speed, found);
     tally(found);
-    if (!(found.error <= LAW * speed)) return false;
+    if (!(found.error <= IMPACT_LAW * speed)) return false;
     out = Solve();
     out.form = IMPACT_STEP, out.h = 0, out.start = out.end = s, out.bodies = mask;
     out.half.assign(6 * std::size_t(scene.bodies), 0.0);

@@ -9,6 +9,7 @@
 
 namespace engine {
 
+inline constexpr const char *UNDIRECTED = "friction.direction is parallel to the contact normal; choose one across it";
 constexpr double REST = 2e-3; // of what loads add to the speed in a step: bounces slower than that are none
 
 // What a point last pressed with, the friction of its contact, per second, and the weight of their problem: where the
@@ -23,12 +24,20 @@ constexpr std::size_t FEW = 2;    // contacts, up to which each round is solved 
 constexpr double ROUGH = 1e-2;    // error that a round leaves otherwise, over that at its start
 constexpr double CROWDED = 1e-11; // change of the velocities in a round, over the speeds at hand, that ends them
 
+constexpr int PATIENT = 3;       // hard problems of an island in a step that may take long; the step is divided instead
+constexpr double NEARLY = 2e-7;  // error of a contact problem at its start, over the speeds at hand, that is not worth much time
+constexpr double PROGRESS = 0.5; // error of a contact problem over that of the round before, with which rounds go on
+constexpr double SOLVED_TO = 1e-10; // error of a contact problem, over the speeds at hand, that rounds go on to reach
+constexpr double LAW = 3e-10;    // error of a contact problem, over the same, above which it is not solved
+
 class Island {
   public:
     Island(const Scene &scene, std::vector<int> members, std::vector<int> pairs, double step);
     std::vector<Pressed> pressed;
     // From s over h; appends solves. False, with a reason, where no motion was found.
     bool advance(const State &s, double h, std::vector<Solve> &out, std::string &why);
+    // The same with everything at the end of the step, or of its parts where no solution is found.
+    bool advance_by_euler(const State &s, double h, std::vector<Solve> &out, std::string &why);
 
     int divided = PLAIN; // why a part was taken otherwise than in one flight
     bool used_euler = false, used_parts = false, used_plain = false; // plain: a flight not of order four

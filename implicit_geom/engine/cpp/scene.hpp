@@ -42,6 +42,7 @@ struct Scene {
     double tolerance = 1e-10, guard = 1e-3;
     int max_impacts = 12;
     bool fourth = false; // compose flights to order four
+    bool euler = false;  // whole steps in the end-of-step form
 };
 
 struct BodyState {

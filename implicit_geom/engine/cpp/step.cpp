@@ -169,7 +169,8 @@ void take_step(const Scene &scene, const State &s, double h, std::vector<Pressed
             for (const Pressed &p : pressed)
                 if (std::binary_search(pairs[k].begin(), pairs[k].end(), p.pair)) own.pressed.push_back(p);
             islands.emplace_back();
-            const bool solved = own.advance(s, h, islands.back(), out.reason);
+            const bool solved = scene.euler ? own.advance_by_euler(s, h, islands.back(), out.reason)
+                                            : own.advance(s, h, islands.back(), out.reason);
             out.flights += own.flights, out.rounds += own.rounds, out.factorisations += own.factorisations;
             if (!solved) return;
             now.insert(now.end(), own.pressed.begin(), own.pressed.end());

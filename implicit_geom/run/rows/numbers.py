@@ -192,6 +192,8 @@ def _row_numbers(variants: Variants, solver: Any, step: float) -> RowNumbers:
 
 def _numbers(rows: list[Any]) -> np.ndarray:
     """Finite numbers of ordinary size."""
+    if not _plain(rows):
+        raise Unusual
     try:
         found = np.array(rows)
     except ValueError:
@@ -199,6 +201,13 @@ def _numbers(rows: list[Any]) -> np.ndarray:
     if found.dtype.kind not in "fiu" or not np.all(np.abs(found) <= LARGEST):
         raise Unusual
     return found.astype(float)
+
+
+def _plain(rows: Any) -> bool:
+    """Whether lists hold nothing but numbers; a truth is none."""
+    if isinstance(rows, list):
+        return all(map(_plain, rows))
+    return type(rows) in (int, float)
 
 
 def _rows(given: np.ndarray | None, first: np.ndarray, n: int) -> np.ndarray:

@@ -21,6 +21,7 @@ from implicit_geom.interface.errors import SceneError
 from implicit_geom.model.contact_group import WarmStart
 from implicit_geom.model.model import Model
 from implicit_geom.run.make_stepper import AnyStepper
+from implicit_geom.steppers.euler import EulerStepper
 from implicit_geom.steppers.events.stepper import EventStepper
 
 PAIR = re.compile(r"0|[1-9]\d{0,17}", re.ASCII)  # the number of a pair as a key
@@ -36,7 +37,7 @@ class Memory:
             return
         self.warm, self.normals = stepper.memory.snapshot()
         self.history = stepper.memory.history
-        self.pressed = stepper.pressed.tolist() if isinstance(stepper, EventStepper) else []
+        self.pressed = stepper.pressed.tolist() if isinstance(stepper, EulerStepper | EventStepper) else []
 
     def plain(self) -> dict[str, Any]:
         """As lists and floats."""
@@ -82,7 +83,7 @@ def restore(stepper: AnyStepper, plain: dict[str, Any]) -> None:
     stepper.memory.restore((warm, normals))
     stepper.memory.history = None if history is None else (history[0], np.array(history[1], float))
     pressed = np.array(plain.get("pressed", []), float)
-    if len(pressed) and isinstance(stepper, EventStepper) and stepper.native is not None:
+    if len(pressed) and isinstance(stepper, EulerStepper | EventStepper) and stepper.native is not None:
         for row in pressed:
             _check_vector("pressed", int(row[0]), len(pairs), row, 7)
         stepper.native.pressed = pressed
