@@ -60,7 +60,7 @@ class NativeRunner:
 
     def invalidate(self) -> None:
         """The stepper takes a step itself."""
-        self.native.pressed = np.zeros((0, 7))
+        self.native.pressed = np.zeros((0, 8))
 
 
 def step_rows(out: MarchOutput, ends: np.ndarray, h: float) -> np.ndarray:

@@ -262,8 +262,8 @@ class NativeScene:
 
     @property
     def pressed(self) -> np.ndarray:
-        """(n, 7) what contacts of crowds pressed with in the last step: where the next one starts."""
-        rows = np.zeros((self._library.ig_pressed(self._handle, None), 7))
+        """(n, 8) what contacts of crowds pressed with in the last step: where the next one starts."""
+        rows = np.zeros((self._library.ig_pressed(self._handle, None), 8))
         self._library.ig_pressed(self._handle, address(rows))
         return rows
 

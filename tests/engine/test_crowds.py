@@ -85,9 +85,9 @@ def test_a_far_body_changes_nothing() -> None:
 @pytest.mark.parametrize(
     ("pressed", "words"),
     [
-        ([[0, 0, 1.0]], "7 numbers"),
-        ([["x"] * 7], "finite numbers"),
-        ([[999, 0, 1.0, 0, 0, 0, 1.0]], "pair 999"),
+        ([[0, 0, 1.0]], "8 numbers"),
+        ([["x"] * 8], "finite numbers"),
+        ([[999, 0, 1.0, 0, 0, 0, 0, 1.0]], "pair 999"),
         (5, "no list"),
     ],
 )

@@ -142,13 +142,13 @@ SHOWN int ig_march(void *handle, double time, const double *x, const double *q, 
     return taken;
 }
 
-// What pressed in the last step of crowds: rows (count, 7) of pair, tag, normal, friction (3) and weight; their number.
+// What pressed in the last step of crowds: rows (count, 8) of pair, tag, normal, friction (4) and weight; their number.
 SHOWN int ig_pressed(void *handle, double *rows) {
     const auto &pressed = static_cast<Handle *>(handle)->pressed;
     for (std::size_t k = 0; rows && k < pressed.size(); ++k) {
         const Pressed &p = pressed[k];
-        const double row[7] = {double(p.pair), double(p.tag), p.normal, p.friction[0], p.friction[1], p.friction[2], p.weight};
-        la::copy(row, rows + 7 * k, 7);
+        const double row[8] = {double(p.pair), double(p.tag), p.normal, p.friction[0], p.friction[1], p.friction[2], p.friction[3], p.weight};
+        la::copy(row, rows + 8 * k, 8);
     }
     return int(pressed.size());
 }
@@ -158,8 +158,8 @@ SHOWN void ig_press(void *handle, int count, const double *rows) {
     auto *h = static_cast<Handle *>(handle);
     h->pressed.assign(std::size_t(count), Pressed());
     for (Pressed &p : h->pressed) {
-        p.pair = int(rows[0]), p.tag = int(rows[1]), p.normal = rows[2], p.weight = rows[6];
-        la::copy(rows + 3, p.friction), rows += 7;
+        p.pair = int(rows[0]), p.tag = int(rows[1]), p.normal = rows[2], p.weight = rows[7];
+        la::copy(rows + 3, p.friction, 4), rows += 8;
     }
     h->given = true;
 }

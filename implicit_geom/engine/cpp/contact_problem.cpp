@@ -10,18 +10,26 @@ namespace contact {
 
 namespace {
 
-constexpr int START_SWEEPS = 30;   // before the first Newton step
+constexpr int START_SWEEPS = 120;   // before the first Newton step
 constexpr int INNER = 12;          // Newton steps of a subproblem
 constexpr std::size_t FEW = 24;      // contacts for which Newton steps are tried before sweeps
 constexpr double FIRST_WEIGHT = 100; // of their first subproblem
 constexpr double NEAR = 0.1;         // of a start near a solution: weight times the error there, over the speeds at hand
 constexpr int QUICK = 30;            // their factorisations
-constexpr int BUDGET = 300;        // factorisations
+constexpr int BUDGET = 600;        // factorisations
 constexpr int SWEEPS = 40000;      // sweeps
 constexpr int FEW_SWEEPS = 400;    // the same without patience
+constexpr int POINTS = 250;          // proximal points alone
+constexpr int POINTS_STALLED = 40;   // of them without a better one
+constexpr double POINTS_WEIGHT = 10; // of the first of them
+constexpr double LEAST_WEIGHT = 1e-3;
+constexpr int EASY = 4;              // Newton steps of one after which the weight grows
+constexpr double GROWTH = 1.5, SHRINK = 1.0 / 3; // of the weight
+constexpr double JAMMED = 0.9;       // error over that before, with which it grows more
+constexpr double SWEPT = 100;         // weight, up to which sweeps follow a failure: at larger ones they gain nothing
 constexpr double HELD = 1e6;         // weight of contacts in known modes
 constexpr double MOST_WEIGHT = 1e9;
-constexpr int STALLED = 25;          // subproblems without progress
+constexpr int STALLED = 250;         // subproblems without progress
 constexpr int RESTING = 2;           // the same where the error is small enough
 constexpr double ROUNDING = 1e-14; // of a subproblem's residual, over the weight and the speeds at hand
 
@@ -340,9 +348,11 @@ class Solver {
     void contact_velocities(const std::vector<double> &v);
     double law_error() const;
     void sweep(int count, double until);
+    bool subproblem(const std::vector<double> &pb, double weight);
     bool newton(std::vector<double> &pb, double weight, int budget, bool once);
+    bool points(double weight, int budget);
     bool local(const Contact &c, const double *own, const double *b, double *p) const;
-    double rho_of(std::size_t k, double weight) const;
+    double rho_of(std::size_t k, double weight, const double *pb) const;
     void projected(std::size_t k, double weight, const double *pb, const double *u, double *P, Projected &d) const;
     void derivative(const Contact &c, const Projected &d, const double *x, double *out) const;
     double residual(const std::vector<double> &v, const std::vector<double> &pb, double c, std::vector<double> &P,
@@ -359,6 +369,8 @@ class Solver {
     std::vector<double> best_p, scratch;
     double best = std::numeric_limits<double>::infinity();
     std::unique_ptr<BlockLU> lu;
+    std::vector<double> v, trial, R, R_trial, dv, P, P_trial; // of the subproblem
+    double mass_scale = 0, speed = 0, mean_speed = 0;
     int steps = 0; // Newton steps of the last subproblem
     double change = 0;
 };
@@ -515,15 +527,18 @@ void Solver::sweep(int count, double until) {
     }
 }
 
-double Solver::rho_of(std::size_t k, double weight) const {
-    double sum = 0;
-    for (int r = 0; r < q.contacts[k].normals; ++r) sum += A[(k * ROWS + r) * ROWS + r];
-    return weight * q.contacts[k].normals / sum;
+// weight (m + p_n / V), V the mean speed of contacts without impulses: with m alone contacts of light bodies that carry
+// heavy ones would take as many proximal points as the load is larger than m V.
+double Solver::rho_of(std::size_t k, double weight, const double *pb) const {
+    const int n = q.contacts[k].normals;
+    double sum = 0, load = 0;
+    for (int r = 0; r < n; ++r) sum += A[(k * ROWS + r) * ROWS + r], load += std::max(pb[r], 0.0);
+    return weight * (n / sum + (mean_speed > 0 ? load / (n * mean_speed) : 0.0));
 }
 
 void Solver::projected(std::size_t k, double weight, const double *pb, const double *u, double *P, Projected &d) const {
     const Contact &c = q.contacts[k];
-    const double rho = d.rho = rho_of(k, weight);
+    const double rho = d.rho = rho_of(k, weight, pb);
     double sum = 0;
     d.any = d.slides = false;
     for (int r = 0; r < c.normals; ++r) {
@@ -605,143 +620,149 @@ double Solver::residual(const std::vector<double> &v, const std::vector<double> 
     return std::sqrt(std::max(sum, 0.0));
 }
 
-// Proximal subproblems, each by Newton steps. `once`: given up where one is not solved.
-bool Solver::newton(std::vector<double> &pb, double weight, int budget, bool once) {
+// One proximal subproblem, R(v) = M (v - v_free) - H P = 0 with P about pb, by Newton steps from v. Whether it is solved.
+bool Solver::subproblem(const std::vector<double> &pb, double weight) {
     const std::size_t n = q.contacts.size();
-    int hold = 2, blocked = 0, sweeps = 50;
-    std::vector<double> v(size), trial(size), R(size), R_trial(size), P(n * ROWS), P_trial(n * ROWS), dv(size);
-    std::vector<std::pair<int, int>> edges;
-    for (const Contact &c : q.contacts)
-        if (c.body[0] >= 0 && c.body[1] >= 0) edges.emplace_back(c.body[0], c.body[1]);
-    if (!lu) lu = std::make_unique<BlockLU>(q.bodies, m, edges);
-    double mass_scale = 0;
-    for (int b = 0; b < q.bodies; ++b) mass_scale = std::max(mass_scale, q.M[std::size_t(b) * m * m]);
+    if (!lu) {
+        std::vector<std::pair<int, int>> edges;
+        for (const Contact &c : q.contacts)
+            if (c.body[0] >= 0 && c.body[1] >= 0) edges.emplace_back(c.body[0], c.body[1]);
+        lu = std::make_unique<BlockLU>(q.bodies, m, edges);
+        for (int b = 0; b < q.bodies; ++b) mass_scale = std::max(mass_scale, q.M[std::size_t(b) * m * m]);
+        for (int i = 0; i < size; ++i) speed = std::max(speed, std::fabs(q.v_free[i]));
+        for (auto *each : {&trial, &R, &R_trial, &dv}) each->assign(size, 0.0);
+        P.assign(n * ROWS, 0.0), P_trial.assign(n * ROWS, 0.0);
+    }
+    double length = residual(v, pb, weight, P, R);
+    double last_half = length;
+    int since = 0;
+    bool solved = false;
+    const double floor = ROUNDING * std::max(weight, 1.0) * speed * std::sqrt(mass_scale); // (no step helps there)
+    for (steps = 0; steps < INNER;) {
+        const double small = std::max(0.1 * tol, std::min(0.1 * change, 1e-3));
+        // |M^-1 R| in m/s, about
+        if (length <= small * std::sqrt(mass_scale) * 1e-1 || length <= 0.05 * tol * std::sqrt(mass_scale)) {
+            solved = true;
+            break;
+        }
+        lu->clear();
+        for (int b = 0; b < q.bodies; ++b) {
+            double *block = lu->block(b, b);
+            const double *M = &q.M[std::size_t(b) * m * m];
+            for (int i = 0; i < m * m; ++i) block[i] += M[i];
+        }
+        for (std::size_t k = 0; k < n; ++k) {
+            const Contact &c = q.contacts[k];
+            double own[ROWS];
+            Projected d;
+            projected(k, weight, &pb[k * ROWS], &s.u[k * ROWS], own, d);
+            if (!d.any) continue;
+            for (int t = 0; t < 2; ++t) {
+                if (c.body[t] < 0) continue;
+                double DJ[ROWS][DOF];
+                for (int j = 0; j < m; ++j) {
+                    double x[ROWS], Dx[ROWS];
+                    for (int r = 0; r < c.rows; ++r) x[r] = c.seen(t, r)[j];
+                    derivative(c, d, x, Dx);
+                    for (int r = 0; r < c.rows; ++r) DJ[r][j] = Dx[r];
+                }
+                for (int side = 0; side < 2; ++side) {
+                    if (c.body[side] < 0) continue;
+                    double *block = lu->block(c.body[side], c.body[t]);
+                    for (int r = 0; r < c.rows; ++r)
+                        for (int i = 0; i < m; ++i) {
+                            const double f = c.J[side][r][i];
+                            if (f != 0)
+                                for (int j = 0; j < m; ++j) block[i * m + j] += f * DJ[r][j];
+                        }
+                }
+            }
+        }
+        ++s.factorisations;
+        if (!lu->factorise()) break;
+        for (int i = 0; i < size; ++i) dv[i] = -R[i];
+        lu->solve(dv.data());
+        double share = 1, found = length;
+        bool fell = false;
+        for (int h = 0; h < 7; ++h, share /= 2) {
+            for (int i = 0; i < size; ++i) trial[i] = v[i] + share * dv[i];
+            found = residual(trial, pb, weight, P_trial, R_trial);
+            if (found < length) {
+                fell = true;
+                break;
+            }
+        }
+        ++steps;
+        if (!fell) {
+            residual(v, pb, weight, P, R);
+            break;
+        }
+        const bool rounds = found <= floor && found > length / 10;
+        v.swap(trial), P.swap(P_trial), R.swap(R_trial), length = found;
+        if (rounds) break;
+        if (length <= last_half / 2) last_half = length, since = 0;
+        else if (++since >= 5) break;
+    }
+    solved |= length <= floor;
+    if (!solved) return false;
+    if (weight > 100 && s.factorisations > 0) {
+        // v and p as unknowns of their own: otherwise impulses keep an error of the weight's rounding
+        std::vector<double> p = P;
+        for (int again = 0; again < 2; ++again) {
+            for (int b = 0; b < q.bodies; ++b) {
+                const double *M = &q.M[std::size_t(b) * m * m];
+                for (int i = 0; i < m; ++i) {
+                    double sum = 0;
+                    for (int j = 0; j < m; ++j)
+                        sum += M[i * m + j] * (v[std::size_t(b) * m + j] - q.v_free[std::size_t(b) * m + j]);
+                    dv[std::size_t(b) * m + i] = -sum;
+                }
+            }
+            for (std::size_t k = 0; k < n; ++k)
+                for (int side = 0; side < 2; ++side)
+                    if (q.contacts[k].body[side] >= 0)
+                        for (int r = 0; r < q.contacts[k].rows; ++r)
+                            for (int j = 0; j < m; ++j)
+                                dv[std::size_t(q.contacts[k].body[side]) * m + j] +=
+                                    q.contacts[k].J[side][r][j] * p[k * ROWS + r];
+            lu->solve(dv.data());
+            contact_velocities(v);
+            for (std::size_t k = 0; k < n; ++k) {
+                const Contact &c = q.contacts[k];
+                double own[ROWS], du[ROWS], dp[ROWS];
+                Projected d;
+                projected(k, weight, &pb[k * ROWS], &s.u[k * ROWS], own, d);
+                for (int r = 0; r < c.rows; ++r) {
+                    du[r] = 0;
+                    for (int side = 0; side < 2; ++side)
+                        if (c.body[side] >= 0)
+                            for (int j = 0; j < m; ++j)
+                                du[r] += c.seen(side, r)[j] * dv[std::size_t(c.body[side]) * m + j];
+                }
+                for (int r = 0; r < c.rows; ++r) dp[r] = 0;
+                if (d.any) derivative(c, d, du, dp);
+                for (int r = 0; r < c.rows; ++r) p[k * ROWS + r] -= dp[r];
+                if (!c.turns) continue;
+                double lever[FRICTION];
+                mean_lever(c, &p[k * ROWS], lever);
+                p[k * ROWS + std::size_t(c.end())] = moment(c, lever, &p[k * ROWS]);
+            }
+            for (int i = 0; i < size; ++i) v[i] += dv[i];
+        }
+        P = p;
+    }
+    return true;
+}
+
+// Proximal points, with sweeps after those that are not found. `once`: given up where one is not.
+bool Solver::newton(std::vector<double> &pb, double weight, int budget, bool once) {
+    int hold = 4, blocked = 0, sweeps = 50, stalled = 0;
     velocities_of_impulses();
     v = s.v;
-    double speed = 0;
-    for (int i = 0; i < size; ++i) speed = std::max(speed, std::fabs(q.v_free[i]));
-    int stalled = 0;
     const int most = patience ? SWEEPS : FEW_SWEEPS;
     while (s.factorisations < budget && s.sweeps < most) {
         const std::vector<double> v_before = v, pb_before = pb;
-        double length = residual(v, pb, weight, P, R);
-        double last_half = length;
-        int since = 0;
-        bool solved = false;
-        const double floor = ROUNDING * std::max(weight, 1.0) * speed * std::sqrt(mass_scale); // (no step helps there)
-        for (steps = 0; steps < INNER;) {
-            const double small = std::max(0.1 * tol, std::min(0.1 * change, 1e-3));
-            // |M^-1 R| in m/s, about
-            if (length <= small * std::sqrt(mass_scale) * 1e-1 || length <= 0.05 * tol * std::sqrt(mass_scale)) {
-                solved = true;
-                break;
-            }
-            lu->clear();
-            for (int b = 0; b < q.bodies; ++b) {
-                double *block = lu->block(b, b);
-                const double *M = &q.M[std::size_t(b) * m * m];
-                for (int i = 0; i < m * m; ++i) block[i] += M[i];
-            }
-            for (std::size_t k = 0; k < n; ++k) {
-                const Contact &c = q.contacts[k];
-                double own[ROWS];
-                Projected d;
-                projected(k, weight, &pb[k * ROWS], &s.u[k * ROWS], own, d);
-                if (!d.any) continue;
-                for (int t = 0; t < 2; ++t) {
-                    if (c.body[t] < 0) continue;
-                    double DJ[ROWS][DOF];
-                    for (int j = 0; j < m; ++j) {
-                        double x[ROWS], Dx[ROWS];
-                        for (int r = 0; r < c.rows; ++r) x[r] = c.seen(t, r)[j];
-                        derivative(c, d, x, Dx);
-                        for (int r = 0; r < c.rows; ++r) DJ[r][j] = Dx[r];
-                    }
-                    for (int side = 0; side < 2; ++side) {
-                        if (c.body[side] < 0) continue;
-                        double *block = lu->block(c.body[side], c.body[t]);
-                        for (int r = 0; r < c.rows; ++r)
-                            for (int i = 0; i < m; ++i) {
-                                const double f = c.J[side][r][i];
-                                if (f != 0)
-                                    for (int j = 0; j < m; ++j) block[i * m + j] += f * DJ[r][j];
-                            }
-                    }
-                }
-            }
-            ++s.factorisations;
-            if (!lu->factorise()) break;
-            for (int i = 0; i < size; ++i) dv[i] = -R[i];
-            lu->solve(dv.data());
-            double share = 1, found = length;
-            bool fell = false;
-            for (int h = 0; h < 7; ++h, share /= 2) {
-                for (int i = 0; i < size; ++i) trial[i] = v[i] + share * dv[i];
-                found = residual(trial, pb, weight, P_trial, R_trial);
-                if (found < length) {
-                    fell = true;
-                    break;
-                }
-            }
-            ++steps;
-            if (!fell) {
-                residual(v, pb, weight, P, R);
-                break;
-            }
-            const bool rounds = found <= floor && found > length / 10;
-            v.swap(trial), P.swap(P_trial), R.swap(R_trial), length = found;
-            if (rounds) break;
-            if (length <= last_half / 2) last_half = length, since = 0;
-            else if (++since >= 5) break;
-        }
-        solved |= length <= floor;
-        if (solved) {
-            if (weight > 100 && s.factorisations > 0) {
-                // v and p as unknowns of their own: otherwise impulses keep an error of the weight's rounding
-                std::vector<double> p = P;
-                for (int again = 0; again < 2; ++again) {
-                    for (int b = 0; b < q.bodies; ++b) {
-                        const double *M = &q.M[std::size_t(b) * m * m];
-                        for (int i = 0; i < m; ++i) {
-                            double sum = 0;
-                            for (int j = 0; j < m; ++j)
-                                sum += M[i * m + j] * (v[std::size_t(b) * m + j] - q.v_free[std::size_t(b) * m + j]);
-                            dv[std::size_t(b) * m + i] = -sum;
-                        }
-                    }
-                    for (std::size_t k = 0; k < n; ++k)
-                        for (int side = 0; side < 2; ++side)
-                            if (q.contacts[k].body[side] >= 0)
-                                for (int r = 0; r < q.contacts[k].rows; ++r)
-                                    for (int j = 0; j < m; ++j)
-                                        dv[std::size_t(q.contacts[k].body[side]) * m + j] +=
-                                            q.contacts[k].J[side][r][j] * p[k * ROWS + r];
-                    lu->solve(dv.data());
-                    contact_velocities(v);
-                    for (std::size_t k = 0; k < n; ++k) {
-                        const Contact &c = q.contacts[k];
-                        double own[ROWS], du[ROWS], dp[ROWS];
-                        Projected d;
-                        projected(k, weight, &pb[k * ROWS], &s.u[k * ROWS], own, d);
-                        for (int r = 0; r < c.rows; ++r) {
-                            du[r] = 0;
-                            for (int side = 0; side < 2; ++side)
-                                if (c.body[side] >= 0)
-                                    for (int j = 0; j < m; ++j)
-                                        du[r] += c.seen(side, r)[j] * dv[std::size_t(c.body[side]) * m + j];
-                        }
-                        for (int r = 0; r < c.rows; ++r) dp[r] = 0;
-                        if (d.any) derivative(c, d, du, dp);
-                        for (int r = 0; r < c.rows; ++r) p[k * ROWS + r] -= dp[r];
-                        if (!c.turns) continue;
-                        double lever[FRICTION];
-                        mean_lever(c, &p[k * ROWS], lever);
-                        p[k * ROWS + std::size_t(c.end())] = moment(c, lever, &p[k * ROWS]);
-                    }
-                    for (int i = 0; i < size; ++i) v[i] += dv[i];
-                }
-                P = p;
-            }
+        if (subproblem(pb, weight)) {
             s.p = P;
             pb = P;
             const double before = best;
@@ -755,15 +776,44 @@ bool Solver::newton(std::vector<double> &pb, double weight, int budget, bool onc
         } else {
             if (once) return false;
             v = v_before, pb = pb_before;
-            s.p = pb;
-            sweep(sweeps, 0.1 * tol);
-            pb = s.p;
-            keep_best();
-            if (best <= tol) return true;
-            v = s.v;
-            sweeps = std::min(int(1.5 * sweeps), 2000);
-            weight *= 0.4, blocked = hold, hold = std::min(8, hold + 1);
+            if (weight < SWEPT) {
+                s.p = pb;
+                sweep(sweeps, 0.1 * tol);
+                pb = s.p;
+                keep_best();
+                if (best <= tol) return true;
+                v = s.v;
+                sweeps = std::min(int(1.5 * sweeps), 2000);
+            }
+            weight *= 0.4, blocked = hold, hold = std::min(16, hold + 1);
         }
+    }
+    return false;
+}
+
+// Proximal points alone, whose weight grows slowly: in piles of pressed bodies, whose contacts stick in loops, sweeps
+// undo what the points have found.
+bool Solver::points(double weight, int budget) {
+    std::vector<double> pb = s.p;
+    velocities_of_impulses();
+    v = s.v;
+    int since = 0;
+    const int end = s.factorisations + budget;
+    for (int i = 0; i < POINTS && s.factorisations < end && weight > LEAST_WEIGHT && since <= POINTS_STALLED; ++i) {
+        const std::vector<double> v_before = v;
+        if (!subproblem(pb, weight)) {
+            v = v_before, weight *= SHRINK;
+            continue;
+        }
+        s.p = pb = P;
+        const double before = best;
+        keep_best();
+        s.weight = weight;
+        if (best <= tol) return true;
+        since = best < before ? 0 : since + 1;
+        // (impulses of a loop grow by the weight until one of its contacts slips)
+        const bool jammed = steps <= 1 && best > JAMMED * before;
+        if (steps <= EASY) weight = std::min(weight * (jammed ? 10.0 : GROWTH), MOST_WEIGHT);
     }
     return false;
 }
@@ -774,6 +824,11 @@ bool Solver::run(double little) {
         return true;
     }
     best_p = s.p;
+    contact_velocities(q.v_free);
+    int rows = 0;
+    for (std::size_t k = 0; k < q.contacts.size(); ++k)
+        for (int r = 0; r < q.contacts[k].end(); ++r, ++rows) mean_speed += s.u[k * ROWS + r] * s.u[k * ROWS + r];
+    mean_speed = std::sqrt(mean_speed / rows);
     keep_best();
     tol = std::max(tol, share * best), enough = std::max(enough, share * best);
     patience = patience && best > little;
@@ -808,6 +863,10 @@ bool Solver::run(double little) {
         s.p = best_p;
         std::vector<double> pb = s.p;
         newton(pb, near ? std::max(1.0, weight / 4) : 1.0, patience ? BUDGET : 2 * QUICK, false);
+    }
+    if (best > enough && patience && q.contacts.size() > FEW) {
+        s.p = best_p;
+        points(POINTS_WEIGHT, BUDGET);
     }
     s.p = best_p;
     velocities_of_impulses();

@@ -95,7 +95,7 @@ bool Island::euler_so(const State &s, double h, Solve &out) {
             PatchContact &pc = contacts[k];
             contact::Contact &c = q.contacts[k];
             const TouchingPoint *first = &there[std::size_t(pc.first_point)];
-            double *own = &p[contact::ROWS * k];
+            double *own = &p[contact::ROWS * k], world[4];
             // impulses and the point of friction, as the last round left them
             for (std::size_t i = 0; i < last.size(); ++i)
                 for (int j = 0; j < last[i].points; ++j) {
@@ -103,7 +103,9 @@ bool Island::euler_so(const State &s, double h, Solve &out) {
                     for (int e = 0; e < pc.points; ++e)
                         if (was.pair == first[e].pair && was.tag == first[e].tag) {
                             own[e] = found.p[contact::ROWS * i + j];
-                            for (int r = 0; r < last[i].rows.count; ++r) own[pc.points + r] = found.p[contact::ROWS * i + last[i].points + r];
+                            friction_in_world(was, last[i].rows, &found.p[contact::ROWS * i + std::size_t(last[i].points)], world);
+                            pc.rows = last[i].rows;
+                            friction_of_rows(first[e], pc.rows, world, own + pc.points);
                         }
                 }
             balance(there, pc, own);

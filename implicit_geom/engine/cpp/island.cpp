@@ -204,7 +204,8 @@ void Island::remember(const Points &points, const std::vector<PatchContact> &con
             const double *p = &found.p[contact::ROWS * k];
             pressed[at].pair = points[at].pair, pressed[at].tag = points[at].tag, pressed[at].normal = p[i] / time;
             pressed[at].weight = found.weight;
-            for (int r = 0; r < contacts[k].rows.count; ++r) pressed[at].friction[r] = p[contacts[k].points + r] / time;
+            friction_in_world(points[at], contacts[k].rows, p + contacts[k].points, pressed[at].friction);
+            for (double &f : pressed[at].friction) f /= time;
         }
 }
 
@@ -221,7 +222,9 @@ void Island::warm_start(const Points &points, std::vector<PatchContact> &contact
                 const Pressed &p = pressed[(at + i) % pressed.size()];
                 if (p.pair != point.pair || p.tag != point.tag) continue;
                 own[j] = time * p.normal;
-                for (int r = 0; r < contacts[k].rows.count; ++r) own[contacts[k].points + r] = time * p.friction[r];
+                double world[4];
+                for (int r = 0; r < 4; ++r) world[r] = time * p.friction[r];
+                friction_of_rows(point, contacts[k].rows, world, own + contacts[k].points);
                 at = (at + i + 1) % pressed.size();
                 break;
             }

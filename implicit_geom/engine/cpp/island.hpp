@@ -16,7 +16,7 @@ constexpr double REST = 2e-3; // of what loads add to the speed in a step: bounc
 // next problem starts.
 struct Pressed {
     int pair, tag;
-    double normal, friction[contact::FRICTION], weight;
+    double normal, friction[4], weight; // friction in world axes, and about the normal
 };
 
 // Rounds of contact problems, of more than a few contacts.

@@ -98,4 +98,21 @@ void relative_velocity(const State &s, const TouchingPoint &p, const double *at,
     u[3] = la::dot(p.n, one);
 }
 
+void friction_in_world(const TouchingPoint &p, const Rows &rows, const double *own, double world[4]) {
+    la::zero(world, 4);
+    for (int r = 0; r < rows.count; ++r) {
+        const double size = rows.scale[r] * own[r];
+        if (rows.component[r] == 2) world[3] = size;
+        else
+            for (int i = 0; i < 3; ++i) world[i] += size * (rows.component[r] == 0 ? p.t : p.o)[i];
+    }
+}
+
+void friction_of_rows(const TouchingPoint &p, const Rows &rows, const double world[4], double *own) {
+    for (int r = 0; r < rows.count; ++r) {
+        const double size = rows.component[r] == 2 ? world[3] : la::dot(rows.component[r] == 0 ? p.t : p.o, world);
+        own[r] = size / rows.scale[r];
+    }
+}
+
 } // namespace engine

@@ -36,4 +36,8 @@ struct Rows {
 // Relative velocities of the second body at a point, along n, t, o and about n.
 void relative_velocity(const State &s, const TouchingPoint &p, const double *at, double u[4]);
 
+// Impulses of friction rows in world axes and about n, which outlast a frame; and back.
+void friction_in_world(const TouchingPoint &p, const Rows &rows, const double *own, double world[4]);
+void friction_of_rows(const TouchingPoint &p, const Rows &rows, const double world[4], double *own);
+
 } // namespace engine

@@ -1,7 +1,7 @@
 """What a stepper remembers between steps, as plain data: with it a continued run repeats an unbroken one.
 
 The plain form is {"warm": {pair: {field: value}}, "normals": {pair: [...]}, "history": [...] or None}, with
-"pressed": [[pair, tag, normal, friction (3), weight], ...] where crowds were stepped in native code, for
+"pressed": [[pair, tag, normal, friction (4), weight], ...] where crowds were stepped in native code, for
 classical steppers {"impulses": [[pair, feature, ...], ...], "known": ..., "references": ..., "last": h},
 made of lists and floats only, so that JSON keeps every bit. A run that goes on with a stepper of the other
 kind starts without memory.
@@ -24,6 +24,7 @@ from implicit_geom.run.make_stepper import AnyStepper
 from implicit_geom.steppers.euler import EulerStepper
 from implicit_geom.steppers.events.stepper import EventStepper
 
+PRESSED = 8  # numbers that the native engine remembers of a point
 PAIR = re.compile(r"0|[1-9]\d{0,17}", re.ASCII)  # the number of a pair as a key
 
 
@@ -82,10 +83,10 @@ def restore(stepper: AnyStepper, plain: dict[str, Any]) -> None:
     stepper.memory.begun = True
     stepper.memory.restore((warm, normals))
     stepper.memory.history = None if history is None else (history[0], np.array(history[1], float))
-    pressed = np.array(plain.get("pressed", []), float)
+    pressed = np.array([row for row in plain.get("pressed", []) if len(row) == PRESSED], float)
     if len(pressed) and isinstance(stepper, EulerStepper | EventStepper) and stepper.native is not None:
         for row in pressed:
-            _check_vector("pressed", int(row[0]), len(pairs), row, 7)
+            _check_vector("pressed", int(row[0]), len(pairs), row, PRESSED)
         stepper.native.pressed = pressed
 
 
@@ -125,8 +126,8 @@ def check_plain(plain: Any) -> None:
         raise ValueError("pressed is no list")
     for row in plain.get("pressed", []):
         _numbers("pressed", row)
-        if len(row) != 7:
-            raise ValueError("pressed has rows of other than 7 numbers")
+        if len(row) not in (PRESSED - 1, PRESSED):  # (the former of an earlier version: it starts anew)
+            raise ValueError(f"pressed has rows of other than {PRESSED} numbers")
 
 
 def _check_history(history: Any) -> None:

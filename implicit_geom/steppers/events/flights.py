@@ -80,9 +80,9 @@ class Flights:
 
     @property
     def pressed(self) -> np.ndarray:
-        """(n, 7) what the engine knows of the last step's impulses; none where it has not been asked for."""
+        """(n, 8) what the engine knows of the last step's impulses; none where it has not been asked for."""
         made = self.__dict__.get("native")
-        return np.zeros((0, 7)) if made is None else made.pressed
+        return np.zeros((0, 8)) if made is None else made.pressed
 
     @property
     def memory(self) -> StepperMemory:
