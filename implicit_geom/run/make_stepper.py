@@ -56,11 +56,11 @@ def native_runner(model: Model, solver: AnyStepper, step: float) -> NativeRunner
     """The engine's runner for scenes that it steps.
 
     One body in contacts of closed form is compiled; one of a shape unknown to the engine steps in Python, and
-    so do a few under `implicit-euler`.
+    so do a few under `implicit-euler`, and piles in the plane, which the solver of `contact` knows better.
     """
     alone = model.moving.size == 1
     if isinstance(solver, EulerStepper):
-        if model.moving.size <= FEW or solver.native is None:
+        if model.dim == 2 or model.moving.size <= FEW or solver.native is None:
             return None
         return NativeRunner(solver.native, solver, step)
     if not isinstance(solver, EventStepper) or (alone and (not len(model.pairs) or only_over_planes(model))):
