@@ -19,7 +19,9 @@ from implicit_geom.compiled.eligibility import can_compile
 from implicit_geom.compiled.engine import Engine
 from implicit_geom.compiled.idle_engines import leave, take
 from implicit_geom.compiled.memory.arrays import aligned
+from implicit_geom.compiled.tables import ScalarSlot
 from implicit_geom.model.model import Model, State
+from implicit_geom.model.reasons import STRUCK
 from implicit_geom.model.solve_arrays import PARTS
 from implicit_geom.process.threads import paused
 from implicit_geom.scene.options import SimulationOptions
@@ -205,6 +207,8 @@ class _LaneGroup:
                 continue
             here = (lane.shared[part][lane.number, lane.taken].copy() for part in PARTS)
             lane.take_over(State(lane.taken * self.h, *here))
+            if self.engine.scalars[ScalarSlot.EXIT_REASON, i] in STRUCK:
+                lane.struck()
             memory = lane.solver.memory
             memory.warm, normals, memory.history = self.engine.take(i)
             memory.begun = True

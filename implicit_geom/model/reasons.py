@@ -36,6 +36,7 @@ WORDS = {
     ExitReason.TURN: "body turns too far",
     ExitReason.NEWTON: "Newton did not converge",
 }
+STRUCK = (ExitReason.IMPACT, ExitReason.NEWTON)  # the step is likely to hold an impact
 DIVIDED = {  # how the reasons of the steppers begin
     "Newton's method found no": WORDS[ExitReason.NEWTON],
     "the step gains": WORDS[ExitReason.GAIN],

@@ -14,7 +14,7 @@ from implicit_geom.interface.progress import Progress, reporting
 from implicit_geom.interface.words import shown
 from implicit_geom.machine.availability import available
 from implicit_geom.model.model import Model
-from implicit_geom.model.reasons import SHORTER
+from implicit_geom.model.reasons import SHORTER, STRUCK, WORDS
 from implicit_geom.model.records import Attempt
 from implicit_geom.model.solve_arrays import SolveArrays
 from implicit_geom.process.signals import HELD
@@ -32,6 +32,7 @@ from implicit_geom.run.storage.step_failed import StepFailed
 from implicit_geom.scene.notices import friction_missing
 from implicit_geom.scene.options import SimulationOptions
 from implicit_geom.scene.scene import Scene
+from implicit_geom.steppers.events.stepper import EventStepper
 
 R = TypeVar("R", bound=RecordedRun)
 
@@ -167,6 +168,8 @@ class March(Generic[R]):
         if self.runner is not None:
             left = self.runner.why if h == self.options.step else SHORTER
             self.runner.invalidate()
+            if left in [WORDS[reason] for reason in STRUCK] and isinstance(self.solver, EventStepper):
+                self.solver.struck = True
         started = clock.perf_counter()
         attempt = self.solver.step(self.state, h)
         wall_time = clock.perf_counter() - started

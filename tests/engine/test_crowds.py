@@ -96,3 +96,64 @@ def test_damaged_memory_of_a_crowd_is_refused(pressed: object, words: str) -> No
     run.memory = {**run.memory, "pressed": pressed}
     with pytest.raises(SceneError, match=words):
         run.resume(duration=0.01)
+
+
+def test_memory_of_an_earlier_version_is_left_out() -> None:
+    """Its rows are shorter: the run goes on, from no impulses."""
+    run = ran(bin_of("spheres", 2, 1, 0.0, seed=5), 0.2)
+    whole = ran(bin_of("spheres", 2, 1, 0.0, seed=5), 0.3)
+    shorter = [row[:7] for row in run.memory["pressed"]]
+    run.memory = {**run.memory, "pressed": shorter}
+    later = run.resume(duration=0.1)
+    assert shorter
+    for name in run.names:
+        np.testing.assert_allclose(later[name].position, whole[name].position, rtol=0, atol=1e-9)
+
+
+def test_a_stack_at_rest_starts_from_its_solution() -> None:
+    """Also where tangents turn by rounding: nothing is left to be solved."""
+    scene = Scene(gravity=(0, 0, -9.81))
+    scene.add("floor", shapes.halfspace((0, 0, 1)), fixed=True)
+    for k in range(6):
+        scene.add(f"body {k}", shapes.box(0.1, 0.1, 0.05), mass=1.0 + k, position=(0, 0, 0.05 + 0.1 * k))
+    scene.friction(mu=0.5)
+    run = ran(scene, 0.5)
+    assert np.max(run.steps["factorisations"][5:]) <= 6
+    assert np.max(np.ptp(run["body 5"].position[5:], axis=0)) < 1e-12
+
+
+def test_a_box_that_slides_and_spins_is_no_work() -> None:
+    """Friction's place moves with the impulses, and its velocity with that: many times what masses give."""
+    scene = Scene(gravity=(0, 0, -9.81))
+    scene.add("floor", shapes.halfspace((0, 0, 1)), fixed=True)
+    scene.add(
+        "box",
+        shapes.box(0.1, 0.12, 0.15),
+        mass=1.0,
+        position=(0, 0, 0.1),
+        orientation=(np.sqrt(0.5), 0, np.sqrt(0.5), 0),
+        velocity=(0.1, 0.05, 0),
+        angular_velocity=(0, 0, -9.0),
+    )
+    scene.friction(mu=0.3)
+    run = ran(scene, 1.0)
+    assert run.certify().ok
+    assert np.max(run.steps["factorisations"]) <= 60
+    assert np.max(run.steps["friction"]) < 1e-10
+
+
+@pytest.mark.parametrize("kind", SHAPES)
+def test_crowds_under_implicit_euler(kind: str) -> None:
+    """Everything at the end of the step: no step left to Python, no gain, momentum and laws certified."""
+    scene = bin_of(kind, 2, 2, 0.0, seed=5)
+    run = simulate(scene, duration=0.8, step=0.01, stepper="implicit-euler", progress=False)
+    assert set(run.steps["reason"]) <= {"", "rounds did not settle"}
+    assert set(run.steps["form"]) == {"euler"}
+    assert set(run.steps["guard"]) == {"none"}
+    for name in ("dynamics", "complementarity", "friction"):
+        assert np.max(run.steps[name]) < 1e-9
+    assert run.max_penetration < 1e-10
+    parts = simulate(scene, duration=0.4, step=0.01, stepper="implicit-euler", progress=False)
+    again = parts.resume(duration=0.4)
+    for name in run.names:
+        assert again[name].position.tobytes() == run[name].position.tobytes()

@@ -2,6 +2,8 @@
 #include "linear_algebra.hpp"
 #include <algorithm>
 #include <cstring>
+#include <iterator>
+#include <set>
 
 namespace {
 
@@ -30,20 +32,22 @@ BlockLU::BlockLU(int blocks, int size, const std::vector<std::pair<int, int>> &e
         std::sort(list.begin(), list.end());
         list.erase(std::unique(list.begin(), list.end()), list.end());
     }
-    std::vector<char> gone(n, 0);
+    std::set<std::pair<std::size_t, int>> left; // by degree
+    for (int i = 0; i < n; ++i) left.insert({near[i].size(), i});
     for (int k = 0; k < n; ++k) {
-        int best = -1;
-        for (int i = 0; i < n; ++i)
-            if (!gone[i] && (best < 0 || near[i].size() < near[best].size())) best = i;
-        order[k] = best, place[best] = k, gone[best] = 1;
+        const int best = left.begin()->second;
+        left.erase(left.begin());
+        order[k] = best, place[best] = k;
         const std::vector<int> list = near[best];
         for (int i : list) {
             auto &own = near[i];
+            left.erase({own.size(), i});
             own.erase(std::lower_bound(own.begin(), own.end(), best));
             std::vector<int> merged;
             std::set_union(own.begin(), own.end(), list.begin(), list.end(), std::back_inserter(merged));
             merged.erase(std::lower_bound(merged.begin(), merged.end(), i));
             own.swap(merged);
+            left.insert({own.size(), i});
         }
         after[k] = list;
     }

@@ -82,7 +82,7 @@ bool Island::euler_so(const State &s, double h, Solve &out) {
     Anderson acceleration(4);
     bool done = false;
     for (int round = 0; round < ROUNDS && !done; ++round) {
-        engine::advance(scene, s, nu.data(), h, out.end);
+        engine::advance(scene, s, nu.data(), h, out.end, members);
         there.clear();
         if (!points(out.end, h, there)) return false;
         there.erase(std::remove_if(there.begin(), there.end(), [&](const TouchingPoint &p) { return p.gap > 4 * h * speed; }), there.end());
@@ -181,7 +181,7 @@ bool Island::euler_so(const State &s, double h, Solve &out) {
         out.iterations = round + 1;
     }
     if (!done) return false;
-    engine::advance(scene, s, nu.data(), h, out.end);
+    engine::advance(scene, s, nu.data(), h, out.end, members);
     Points begin;
     if (!points(s, 0.0, begin)) return false;
     for (std::size_t k = 0; k < contacts.size(); ++k) {

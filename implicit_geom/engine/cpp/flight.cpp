@@ -300,7 +300,7 @@ bool Island::flight_so(const State &s, double h, const Points &start, const Poin
     Anderson acceleration(DEPTH);
     bool done = false;
     for (int round = 0; round < ROUNDS && !done; ++round) {
-        engine::advance(scene, s, nu.data(), h, end);
+        engine::advance(scene, s, nu.data(), h, end, members);
         for (std::size_t k = 0; k < m; ++k) {
             PatchContact &pc = contacts[k];
             if (folds(k)) set_rows(k);
@@ -454,7 +454,7 @@ bool Island::flight_so(const State &s, double h, const Points &start, const Poin
     }
     if (!done) return false;
     if (!brief && count && !slides) remember(old, contacts, found, h / 2);
-    engine::advance(scene, s, nu.data(), h, end);
+    engine::advance(scene, s, nu.data(), h, end, members);
     out.half = nu;
     out.residual = std::max(error < 1 ? error : 0.0, found.error / speed);
     for (std::size_t k = 0; k < m; ++k) {

@@ -345,7 +345,7 @@ bool Island::crossed(const State &s, const Solve &f, int number, const Apart &fr
     if (shallow && least_between(from.gap, from.velocity, to.gap, to.velocity, h) > -allowed / 2) return false;
     State between;
     const double t = (from.time + to.time) / 2;
-    engine::advance(scene, s, f.half.data(), t, between);
+    engine::advance(scene, s, f.half.data(), t, between, members);
     Points there;
     if (!points_of(between, number, there)) return true;
     const Apart middle = apart(between, f, there, number, t);

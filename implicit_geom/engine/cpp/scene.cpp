@@ -21,16 +21,12 @@ void set_rotation(const Scene &scene, BodyState &b) {
     for (int i = 0; i < 3; ++i) b.R[4 * i] += diagonal;
 }
 
-void advance(const Scene &scene, const State &start, const double *nu, double h, State &end) {
+void advance(const Scene &scene, const State &start, const double *nu, double h, State &end, const std::vector<int> &members) {
     end.time = start.time + h;
-    end.body.resize(start.body.size());
-    for (int i = 0; i < scene.bodies; ++i) {
+    if (end.body.size() != start.body.size()) end.body = start.body;
+    for (int i : members) {
         const BodyState &a = start.body[i];
         BodyState &b = end.body[i];
-        if (!scene.moves[i]) {
-            b = a;
-            continue;
-        }
         const double *v = nu + 6 * i, *w = v + 3;
         for (int k = 0; k < 3; ++k) b.x[k] = a.x[k] + h * v[k], b.v[k] = v[k], b.w[k] = w[k];
         if (scene.dim == 2) {

@@ -77,10 +77,11 @@ struct Solve {
     std::vector<ContactRecord> contacts;
     int iterations = 0;
     double residual = 0, overlap = 0;
+    std::vector<BodyState> moved; // instead of `start` and `end`, while islands are apart: where it takes its bodies
 };
 
-// the state after moving with the velocities nu (bodies, 6) for the time h
-void advance(const Scene &scene, const State &start, const double *nu, double h, State &end);
+// the state after some bodies have moved with the velocities nu (bodies, 6) for the time h
+void advance(const Scene &scene, const State &start, const double *nu, double h, State &end, const std::vector<int> &members);
 void set_rotation(const Scene &scene, BodyState &b);
 void world_inertia(const Scene &scene, const BodyState &b, int body, double J_W[9]);
 // T of a rotation by theta: the inverse tangent of the exponential map, D(theta)

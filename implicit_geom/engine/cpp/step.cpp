@@ -50,8 +50,8 @@ void number_features(Solve &f) {
     }
 }
 
-// The solves of islands, which all start at s: as one, where each took the step in one of the same form,
-// otherwise one after another.
+// The solves of islands, which all start at s: as one those of islands that took the step in one of the same form, the
+// others one after another.
 void together(const Scene &scene, const State &s, std::vector<std::vector<Solve>> &islands, std::vector<Solve> &out) {
     for (auto &solves : islands)
         for (Solve &f : solves) number_features(f);
@@ -60,35 +60,50 @@ void together(const Scene &scene, const State &s, std::vector<std::vector<Solve>
         for (Solve &f : out) std::fill(f.bodies.begin(), f.bodies.end(), 1);
         return;
     }
-    const bool at_once = std::all_of(islands.begin(), islands.end(), [&](const auto &solves) {
-        return solves.size() == 1 && solves[0].form == islands[0][0].form;
-    });
+    const std::vector<Solve> *first = nullptr;
+    for (const auto &solves : islands)
+        if (!first && solves.size() == 1) first = &solves;
+    const auto joins = [&](const auto &solves) { return first && solves.size() == 1 && solves[0].form == (*first)[0].form; };
     State here = s;
-    for (auto &solves : islands)
+    std::size_t joined = 0;
+    for (auto &solves : islands) {
+        if (!joins(solves)) continue;
+        Solve &f = solves[0];
+        here.time = f.end.time;
+        for (int b = 0, k = 0; b < scene.bodies; ++b) {
+            if (f.bodies[b]) here.body[b] = f.moved[k++];
+            else if (scene.moves[b]) std::fill(&f.half[6 * std::size_t(b)], &f.half[6 * std::size_t(b)] + 6, 0.0);
+        }
+        if (joined++ == 0) {
+            out.push_back(std::move(f));
+            continue;
+        }
+        Solve &whole = out[0];
+        whole.contacts.insert(whole.contacts.end(), f.contacts.begin(), f.contacts.end());
+        for (std::size_t i = 0; i < whole.half.size(); ++i) whole.half[i] += f.half[i];
+        for (int b = 0; b < scene.bodies; ++b) whole.bodies[b] |= f.bodies[b];
+        whole.iterations = std::max(whole.iterations, f.iterations);
+        whole.residual = std::max(whole.residual, f.residual);
+        whole.overlap = std::max(whole.overlap, f.overlap);
+    }
+    if (joined) out[0].start = s, out[0].start.time = here.time - out[0].h, out[0].end = here;
+    if (joined == islands.size()) {
+        std::fill(out[0].bodies.begin(), out[0].bodies.end(), 1);
+        return;
+    }
+    for (auto &solves : islands) {
+        if (joins(solves)) continue;
         for (Solve &f : solves) {
-            const State after = f.end;
-            f.start = here, f.start.time = f.end.time - f.h;
-            f.end = here, f.end.time = after.time;
-            for (int b = 0; b < scene.bodies; ++b) {
-                if (f.bodies[b]) f.end.body[b] = after.body[b];
+            const double time = f.end.time;
+            f.start = here, f.start.time = time - f.h;
+            f.end = here, f.end.time = time;
+            for (int b = 0, k = 0; b < scene.bodies; ++b) {
+                if (f.bodies[b]) f.end.body[b] = f.moved[k++];
                 else if (scene.moves[b]) std::fill(&f.half[6 * std::size_t(b)], &f.half[6 * std::size_t(b)] + 6, 0.0);
             }
             here = f.end;
-            if (at_once && !out.empty()) {
-                Solve &whole = out[0];
-                whole.end = f.end;
-                whole.contacts.insert(whole.contacts.end(), f.contacts.begin(), f.contacts.end());
-                for (std::size_t i = 0; i < whole.half.size(); ++i) whole.half[i] += f.half[i];
-                whole.iterations = std::max(whole.iterations, f.iterations);
-                whole.residual = std::max(whole.residual, f.residual);
-                whole.overlap = std::max(whole.overlap, f.overlap);
-            } else {
-                out.push_back(std::move(f));
-            }
+            out.push_back(std::move(f));
         }
-    if (at_once) {
-        std::fill(out[0].bodies.begin(), out[0].bodies.end(), 1);
-        number_features(out[0]);
     }
 }
 
@@ -173,6 +188,12 @@ void take_step(const Scene &scene, const State &s, double h, std::vector<Pressed
                                             : own.advance(s, h, islands.back(), out.reason);
             out.flights += own.flights, out.rounds += own.rounds, out.factorisations += own.factorisations;
             if (!solved) return;
+            for (std::size_t i = 0; members.size() > 1 && i < islands.back().size(); ++i) {
+                Solve &f = islands.back()[i];
+                for (int b = 0; b < B; ++b)
+                    if (f.bodies[b]) f.moved.push_back(f.end.body[b]);
+                std::vector<BodyState>().swap(f.start.body), std::vector<BodyState>().swap(f.end.body);
+            }
             now.insert(now.end(), own.pressed.begin(), own.pressed.end());
             out.reason.clear();
             out.used_euler |= own.used_euler, out.used_parts |= own.used_parts;

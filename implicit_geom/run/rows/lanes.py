@@ -20,6 +20,7 @@ from implicit_geom.run.rows.numbers import RowNumbers, row_numbers
 from implicit_geom.run.rows.scenes import Scenes
 from implicit_geom.scene.options import SimulationOptions
 from implicit_geom.scene.scene import Scene
+from implicit_geom.steppers.events.stepper import EventStepper
 
 Shared = dict[str, np.ndarray]  # x, q, v, w of all scenes, (scenes, T+1, B, ...)
 
@@ -117,6 +118,11 @@ class Lane:
         """It has reached a state in compiled code, and goes on with a scene of its own."""
         self.state, self.rows = state, None
         self.model = self.solver.model
+
+    def struck(self) -> None:
+        """The next step is likely to hold an impact."""
+        if isinstance(self.solver, EventStepper):
+            self.solver.struck = True
 
     def close(self) -> None:
         """Nothing is known of the bodies after a failure."""

@@ -48,6 +48,7 @@ class Flights:
         self.fourth = fourth  # compose steps of order four where contacts keep their modes
         self.max_impacts, self.impact_law = max_impacts, impact_law
         self._options, self._friction_tolerance = options, friction_tolerance
+        self.struck = False  # the next step is likely to hold an impact: none without is tried
 
     # (made when first asked for: most runs need few of them)
 

@@ -54,7 +54,11 @@ class EventStepper(Flights):
 
     def step(self, state: State, h: float) -> Attempt:
         """Advance by h: in native code, or as written here."""
+        alone, self.struck = self.model.moving.size == 1 and not self.struck, False
         if self.native is not None:
+            taken = self._in_one(state, h) if alone else None
+            if taken is not None:
+                return taken
             out = self.native.march(state, h, np.array([state.time + h]))
             if not out.reason:
                 self.memory.warm.clear()
@@ -80,6 +84,29 @@ class EventStepper(Flights):
         solves = self._inelastic(state, h)
         if isinstance(solves, list):
             return Attempt(solves, form="euler", guard="euler", why=why)
+        self.memory.restore(saved)
+        return None
+
+    def _in_one(self, state: State, h: float) -> Attempt | None:
+        """A step without events, of one body, by Newton's method; None where there is none."""
+        candidates = self.search.candidates(state, h, self.model.loads(state.time))
+        if self.impacts.strikes(state, h, candidates):
+            return None
+        saved = self.memory.snapshot()
+        tolerance, rounding = self.guard.tolerance, self.guard.scale.rounding(state, h)
+        solves = self.composed(state, h, tolerance) if self.fourth else None
+        form = "rattle" if solves is None else "rattle-4"
+        if solves is None:
+            self.memory.restore(saved)
+            outcome = self._guarded(state, h, tolerance, rounding, 0)
+            solves = [outcome] if isinstance(outcome, Solve) else []
+        if solves and not self.impacts.closes(state, h, solves[-1].end, candidates):
+            for s in solves:
+                s.ledger = None
+                for contact in s.contacts:
+                    contact.impact = False  # (a point that runs along a face is no blow)
+            if form == "rattle-4" or self.guard.excess(solves[0], tolerance, rounding, whole=True) <= 0:
+                return Attempt(solves, form=form)
         self.memory.restore(saved)
         return None
 
