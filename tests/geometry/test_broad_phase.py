@@ -16,6 +16,7 @@ from implicit_geom.geometry.broad_phase import BroadPhase
 from implicit_geom.geometry.distance import find_closest_points
 from implicit_geom.geometry.supports import Supports, overlapping_spheres
 from implicit_geom.interface.errors import SceneError
+from implicit_geom.machine.availability import SWITCH
 from implicit_geom.model.contact_group import WarmStart
 from implicit_geom.model.model import Model, State
 from implicit_geom.rotation import unit
@@ -286,6 +287,7 @@ def test_likely_pairs() -> None:
 
 def test_likely_pairs_first_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Steps that begin with the likely pairs alone end where all candidates at once lead to."""
+    monkeypatch.setenv(SWITCH, "0")
     at_once = euler_run(jostling(), SearchOptions(), duration=0.06, step=0.02)
     asked: list[int] = []
     likely = BroadPhase.likely
