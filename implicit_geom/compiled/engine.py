@@ -79,6 +79,7 @@ class Engine:
         if records:
             self.write_to(aligned(*self.output))
         self.wall_time = 0.0  # of the last run
+        self.held_by: Any = None  # the stepper whose scene all lanes were given
         self.scalars[ScalarSlot.GUARD] = options.energy_guard
 
     @property
@@ -149,6 +150,7 @@ class Engine:
     @building()
     def load(self, lane: int, solver: Any) -> None:
         """Give a lane the scene of a stepper: everything that no step changes."""
+        self.held_by = None
         model, scale = solver.model, None if solver.guard is None else solver.guard.scale
         self.bodies.load(lane, model, scale)
         self.scalars[ScalarSlot.STRENGTH, lane] = 0.0 if scale is None else scale.strength
@@ -159,7 +161,12 @@ class Engine:
 
     def load_all(self, solver: Any, state: State) -> None:
         """Give every lane the scene of a stepper and a state, without warm starts."""
+        if self.held_by is solver:  # (only what steps change)
+            for lane in range(self.lanes):
+                self.scalars[ScalarSlot.KNOWN, lane] = self.history.put(lane, None)
+            return
         self.load(0, solver)
+        self.held_by = solver
         self.bodies.spread()
         self.others.spread()
         for slot in (ScalarSlot.STRENGTH, ScalarSlot.EXACT):

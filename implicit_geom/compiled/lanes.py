@@ -53,17 +53,17 @@ def run_lanes(
         while open_lanes := [lane for lane in lanes if not lane.finished]:
             groups = _grouped([lane for lane in open_lanes if lane.left])
             engines.prepare(groups)
-            started = time.perf_counter()
             waiting = groups[::-1]
             with paused():  # (what may not be torn by a fork says so itself)
                 others = [pool.submit(_run_all, waiting, engines, memory, _nothing) for memory in own[1:]]
                 try:
-                    _run_all(waiting, engines, own[0], on_progress)
+                    took = [_run_all(waiting, engines, own[0], on_progress)]
                 except BaseException:
                     waiting.clear()  # an interrupt: no thread takes another
                     raise
-                for other in others:
-                    other.result()
+                took += [other.result() for other in others]
+            wall_time += max(took)
+            started = time.perf_counter()
             for lane in open_lanes:
                 if not lane.finished and (lane.stopped or not lane.left):
                     lane.step()
@@ -124,23 +124,30 @@ def _nothing() -> None:
 
 def _run_all(
     waiting: list[list[Any]], engines: _Engines, memory: Memory, on_progress: Callable[[], None]
-) -> None:
-    """Run what no other thread has taken; all write to the thread's own rows, which stay in its cache."""
+) -> float:
+    """Run what no other thread has taken; all write to the thread's own rows, which stay in its cache.
+
+    How long the steps took, s.
+    """
+    took = 0.0
     while waiting:
         try:
             group = waiting.pop()
         except IndexError:  # another thread was quicker
-            return
+            break
         key = group[0].key
         engine = engines.of(key)
         if engine.output not in memory:
             memory[engine.output] = aligned(*engine.output)
         engine.write_to(memory[engine.output])
         one = _LaneGroup(group, engine, engines.options.step)
+        started = time.perf_counter()
         one.run()
+        took += time.perf_counter() - started
         one.release()
         engines.back(key, engine)
         on_progress()
+    return took
 
 
 def _grouped(lanes: list[Any]) -> list[list[Any]]:

@@ -7,7 +7,7 @@ every row is set up by itself, which also says what is wrong.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -66,58 +66,75 @@ class RowNumbers:
     load: np.ndarray
     laws: dict[str, np.ndarray]
     over: OverPlanes
+    _images: dict[tuple[int, ...], list[np.ndarray]] = field(default_factory=dict)
 
     def load_into(self, engine: Any, rows: np.ndarray) -> None:
         """Give the lanes of an engine these rows (lanes,): numbers of the first row, their own over them."""
+        engine.load_all(self.solver, self.start)
+        key = tuple(engine.order)
+        if key not in self._images:
+            self._images[key] = self._made(engine)
+        b = int(engine.model.moving[0])
+        arrays = [engine.bodies.constants[b], engine.bodies.state[b]]
+        arrays += [
+            own[i] for g in engine.groups for own in (g.constants, g.warm) for i in range(len(g.members))
+        ]
+        for own, image in zip(arrays, self._images[key], strict=True):
+            own[:] = image[:, rows]
+        engine.bodies.next[b] = engine.bodies.state[b]
+
+    def _made(self, engine: Any) -> list[np.ndarray]:
+        """What the arrays of an engine hold of all rows, (numbers, n) each."""
         from implicit_geom.compiled.memory.bodies import inverse_root
 
-        engine.load_all(self.solver, self.start)
-        b = int(engine.model.moving[0])
-        mass, J, size = self.mass[rows], self.inertia[rows], self.body.length[rows]
-        at, own = engine.bodies.constant_struct.at, engine.bodies.constants[b]
+        b, n = int(engine.model.moving[0]), len(self.mass)
         values = {
-            "mass": mass,
-            "inverse_mass": 1 / mass,
-            "inertia": _flat(J),
-            "inverse_inertia": _flat(np.linalg.inv(J)),
-            "root": _flat(inverse_root(mass, J)),
-            "size": size,
-            "reach": self.body.reach[rows],
-            "load": self.load[rows],
+            "mass": self.mass,
+            "inverse_mass": 1 / self.mass,
+            "inertia": _flat(self.inertia),
+            "inverse_inertia": _flat(np.linalg.inv(self.inertia)),
+            "root": _flat(inverse_root(self.mass, self.inertia)),
+            "size": self.body.length,
+            "reach": self.body.reach,
+            "load": self.load,
         }
         if self.solver.guard is not None:
-            values["depth"] = size
-            values["lowest"] = np.where(np.isfinite(self.lowest[rows]), self.lowest[rows], 0.0)
-        _write(own, at, values)
-        start = engine.bodies.state_struct.at
-        moving = {part: getattr(self.body, part)[rows] for part in PARTS}
-        _write(engine.bodies.state[b], start, moving)
-        engine.bodies.next[b] = engine.bodies.state[b]
-        shapes = [self.shapes[k] for k in rows.tolist()]
+            values["depth"] = self.body.length
+            values["lowest"] = np.where(np.isfinite(self.lowest), self.lowest, 0.0)
+        moving = {part: getattr(self.body, part) for part in PARTS}
+        images = [
+            _written(engine.bodies.constants[b], engine.bodies.constant_struct.at, values),
+            _written(engine.bodies.state[b], engine.bodies.state_struct.at, moving),
+        ]
         for g in engine.groups:
+            at = g.functions.constants.at
+            images += [_written(g.constants[i], at, self._constants(g, c)) for i, c in enumerate(g.members)]
             for i, c in enumerate(g.members):
-                components = [f"e_{name}" for name in g.kind.components]
-                law = {name: self.laws[name][rows, c] for name in LAW}
-                constants = {
-                    "L": size,
-                    "mu": law["mu"],
-                    "e": np.stack([law[name] for name in components], axis=-1) if components else None,
-                    "com2": self.body.com[rows],
-                    "theta2": np.array([shape.values for shape in shapes]),
-                    "thin": np.array([thickness_of(shape) for shape in shapes]),
-                    "multiplier_factor": 1 / geometric_mean(self.body.axes[rows]),
-                }
-                if not g.events:
-                    constants["restitution"] = law["restitution"]
-                _write(g.constants[i], g.functions.constants.at, constants)
                 warm = {
-                    "u": self.over.unknowns(engine.model, c)[rows],
-                    "direction": np.tile(self.over.direction(engine.model, c), (len(rows), 1)),
-                    "m_c": np.ones(len(rows)),
-                    "h": np.ones(len(rows)),
-                    "n": np.tile(self.over.n[c], (len(rows), 1)),
+                    "u": self.over.unknowns(engine.model, c),
+                    "direction": np.tile(self.over.direction(engine.model, c), (n, 1)),
+                    "m_c": np.ones(n),
+                    "h": np.ones(n),
+                    "n": np.tile(self.over.n[c], (n, 1)),
                 }
-                _write(g.warm[i], g.functions.warm.at, warm)
+                images.append(_written(g.warm[i], g.functions.warm.at, warm))
+        return images
+
+    def _constants(self, group: Any, pair: int) -> dict[str, np.ndarray]:
+        law = {name: self.laws[name][:, pair] for name in LAW}
+        found = {
+            "L": self.body.length,
+            "mu": law["mu"],
+            "com2": self.body.com,
+            "theta2": np.array([shape.values for shape in self.shapes]),
+            "thin": np.array([thickness_of(shape) for shape in self.shapes]),
+            "multiplier_factor": 1 / geometric_mean(self.body.axes),
+        }
+        if group.kind.components:
+            found["e"] = np.stack([law[f"e_{name}"] for name in group.kind.components], axis=-1)
+        if not group.events:
+            found["restitution"] = law["restitution"]
+        return found
 
 
 def row_numbers(variants: Variants, solver: Any, step: float) -> RowNumbers | None:
@@ -265,8 +282,9 @@ def _flat(J: np.ndarray) -> np.ndarray:
     return np.swapaxes(J, 1, 2).reshape(len(J), -1)
 
 
-def _write(own: np.ndarray, at: dict[str, slice], values: dict[str, np.ndarray | None]) -> None:
-    """Fields of a struct (numbers, lanes) from rows (lanes, ...)."""
+def _written(own: np.ndarray, at: dict[str, slice], values: dict[str, np.ndarray]) -> np.ndarray:
+    """(numbers, n) of a struct (numbers, lanes): what its first lane holds, and fields from rows (n, ...)."""
+    out = np.repeat(own[:, :1], len(next(iter(values.values()))), axis=1)
     for name, rows in values.items():
-        if rows is not None:
-            own[at[name]] = rows.reshape(len(rows), -1).T
+        out[at[name]] = rows.reshape(len(rows), -1).T
+    return out
