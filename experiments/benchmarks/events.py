@@ -249,7 +249,9 @@ def remainders(run: Trajectory) -> np.ndarray:
         left = np.bincount(of[here], found.left[here], len(group))
         rounding = np.bincount(group, nothing[rows].sum(axis=0), len(group))
         hand = np.zeros(len(group))
-        np.maximum.at(hand, of[here], found.at_hand[here])
+        for own in label:  # (islands of one solve that later ones connect have what all of them have)
+            each = np.unique(own[own >= 0])
+            hand = np.maximum(hand, np.bincount(of[each], found.at_hand[each], len(group)))
         share = (
             np.sign(left) * np.maximum(np.abs(left) - rounding, 0) / np.maximum(hand, np.finfo(float).tiny)
         )

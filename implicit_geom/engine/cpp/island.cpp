@@ -533,13 +533,18 @@ bool Island::part(const State &s, double left, const Points &start, std::vector<
 // about as short as `least`.
 bool Island::rest(const State &s, double left, double least, std::vector<Solve> &out) {
     double length = left;
-    Solve e, trial;
-    bool have = false;
+    Solve e, trial, losing;
+    bool have = false, loses = false;
     for (int k = 0; k <= FINEST_REST; ++k, length /= 2) {
-        if (have && (length < least || (!judged({e}, false) && !tunnels(s, e)))) break;
-        if (euler(s, length, trial)) e = trial, have = true;
+        if (have && length < least) break;
+        if (!euler(s, length, trial)) continue;
+        const int energy = judged({trial}, false);
+        const bool through = tunnels(s, trial);
+        if (!energy && !through) return taken_by_euler(trial, out);
+        if (energy < 0 && !through) losing = trial, loses = true;
+        e = trial, have = true;
     }
-    return have && taken_by_euler(e, out);
+    return have && taken_by_euler(loses ? losing : e, out); // (rather a loss than a gain)
 }
 
 // All that is left in the end-of-step form, where that loses nothing but motions too slow to matter, in a crowd no more
