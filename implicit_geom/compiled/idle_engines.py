@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable
 
 from implicit_geom.compiled.engine import Engine
 
-MOST = 64  # engines
+MOST = 16  # engines, of some megabytes each
 _IDLE: dict[Hashable, list[Engine]] = {}
 
 
