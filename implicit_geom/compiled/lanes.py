@@ -40,8 +40,10 @@ def run_lanes(
     In a round each lane runs as far as it can; then those that left take one step alone.
     """
     wall_time = 0.0
-    suits = {id(lane.model): can_compile(lane.model, options) for lane in lanes}
+    suits: dict[int, bool] = {}
     for lane in lanes:
+        if id(lane.model) not in suits:
+            suits[id(lane.model)] = can_compile(lane.model, options)
         lane.compiled = suits[id(lane.model)]
         if lane.compiled and lane.rows is None:
             lane.widen()

@@ -12,6 +12,8 @@ from implicit_geom import rotation
 from implicit_geom.equations.constraints import is_halfspace
 from implicit_geom.equations.thresholds import ENERGY_ROUNDING, REST
 from implicit_geom.model.model import Model, State
+from implicit_geom.shapes.ellipsoids import Ellipsoid
+from implicit_geom.shapes.planar import Ellipse
 from implicit_geom.shapes.shape import Shape
 
 MOST_HEIGHTS = 10_000
@@ -162,6 +164,8 @@ _HEIGHTS: dict[tuple[Hashable, bytes, bytes], float] = {}  # of the bodies that 
 
 def smallest_height(shape: Shape, com: np.ndarray) -> float:
     """The least distance of a body's centre of mass from a plane that touches it, over all directions."""
+    if isinstance(shape, Ellipsoid | Ellipse) and not np.any(com):
+        return float(np.min(shape.axes))
     key = (shape.structure, shape.values.tobytes(), com.tobytes())
     found = _HEIGHTS.get(key)
     if found is None:

@@ -30,6 +30,7 @@ class Lane:
 
     number     among the scenes
     model      its own, or one of the same structure where `rows` has its numbers
+    full       how many of its steps have the full length
     taken      steps
     alone      of these outside the compiled code
     compiled   whether compiled code suits it
@@ -38,9 +39,16 @@ class Lane:
     """
 
     def __init__(
-        self, number: int, model: Model, lengths: np.ndarray, shared: Shared, own: Callable[[], Any]
+        self,
+        number: int,
+        model: Model,
+        lengths: np.ndarray,
+        full: int,
+        shared: Shared,
+        own: Callable[[], Any],
     ) -> None:
         self.number, self.model, self.lengths, self.shared = number, model, lengths, shared
+        self.full = full
         self._own = own
         self.state: State | None = None
         self.rows: RowNumbers | None = None
@@ -54,26 +62,21 @@ class Lane:
         return self._own()
 
     @property
-    def structure(self) -> tuple[Any, ...]:
-        """Lanes of equal structure can share an engine."""
-        return tuple(id(pair.kernel) for pair in self.model.pairs)
-
-    @property
     def key(self) -> tuple[Any, ...]:
         """Lanes of one key may share an engine: the same bodies, pairs and candidates."""
         if self.rows is None:
             self.candidates = tuple(sorted(self.solver.memory.warm))
         return (self.structure, *self.candidates)
 
+    @cached_property
+    def structure(self) -> tuple[Any, ...]:
+        """Lanes of equal structure can share an engine."""
+        return tuple(id(pair.kernel) for pair in self.model.pairs)
+
     @property
     def left(self) -> int:
         """Steps of full length still to be taken in compiled code."""
         return 0 if self.failure or not self.compiled else max(self.full - self.taken, 0)
-
-    @cached_property
-    def full(self) -> int:
-        """Steps of full length."""
-        return int(np.sum(self.lengths == self.lengths[0]))
 
     @property
     def finished(self) -> bool:
@@ -150,9 +153,11 @@ def started_lanes(scenes: Sequence[Scene], options: SimulationOptions) -> list[L
     def own(i: int) -> Callable[[], Any]:
         return lambda: make_stepper(Model(scenes[i], options.friction_residual), options)
 
-    lanes = [first, *(Lane(i, first.model, first.lengths, shared, own(i)) for i in range(1, len(scenes)))]
+    same = (first.model, first.lengths, first.full, shared)
+    lanes = [first, *(Lane(i, *same, own(i)) for i in range(1, len(scenes)))]
     for lane, ahead in zip(lanes, numbers.over.ahead(options.step).tolist(), strict=True):
         lane.rows, lane.candidates = numbers, tuple(c for c, found in enumerate(ahead) if found)
+        lane.structure = first.structure
     return lanes
 
 
@@ -176,6 +181,7 @@ def _started(
             shared[part] = np.empty((len(scenes), len(lengths) + 1, *first.shape))
         shared[part][number, 0] = first
         shared[part][number][:, fixed] = first[fixed]
-    lane = Lane(number, model, lengths, shared, lambda: solver)
+    full = int(np.sum(lengths == lengths[0]))
+    lane = Lane(number, model, lengths, full, shared, lambda: solver)
     lane.state = state
     return lane

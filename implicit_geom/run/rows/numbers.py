@@ -7,6 +7,7 @@ every row is set up by itself, which also says what is wrong.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -126,8 +127,8 @@ class RowNumbers:
             "L": self.body.length,
             "mu": law["mu"],
             "com2": self.body.com,
-            "theta2": np.array([shape.values for shape in self.shapes]),
-            "thin": np.array([thickness_of(shape) for shape in self.shapes]),
+            "theta2": self._of_shapes(lambda shape: shape.values),
+            "thin": self._of_shapes(thickness_of),
             "multiplier_factor": 1 / geometric_mean(self.body.axes),
         }
         if group.kind.components:
@@ -135,6 +136,14 @@ class RowNumbers:
         if not group.events:
             found["restitution"] = law["restitution"]
         return found
+
+    def _of_shapes(self, what: Callable[[Shape], Any]) -> np.ndarray:
+        """(n, ...); of shapes that are the same object it is asked for once."""
+        known: dict[int, Any] = {}
+        for shape in self.shapes:
+            if id(shape) not in known:
+                known[id(shape)] = what(shape)
+        return np.array([known[id(shape)] for shape in self.shapes])
 
 
 def row_numbers(variants: Variants, solver: Any, step: float) -> RowNumbers | None:
@@ -186,16 +195,21 @@ def _row_numbers(variants: Variants, solver: Any, step: float) -> RowNumbers:
     if "mass" in given:
         force, _ = model.scene.load(name, 0.0)
         load[:, : model.dim] = force + mass[:, None] * model.scene.gravity
-    length = np.array([s.size for s in shapes])
+    kinds = shapes if sizes else shapes[:1]  # (of one shape everything is asked for once)
+
+    def of_shapes(values: list[Any]) -> np.ndarray:
+        return np.array(values) if sizes else np.repeat(np.array(values), n, axis=0)
+
+    length = of_shapes([s.size for s in kinds])
     lowest = np.full(n, np.nan if scale is None else scale.lowest[b])
     if sizes and scale is not None and np.isfinite(scale.lowest[b]):
         lowest = np.array([scale.floor + smallest_height(s, c) for s, c in zip(shapes, com, strict=True)])
     body = MovingBody(
         **states,
         com=com,
-        axes=np.array([semi_axes(s) for s in shapes]),
+        axes=of_shapes([semi_axes(s) for s in kinds]),
         length=length,
-        reach=np.array([reach_of(s, c) for s, c in zip(shapes, com, strict=True)]),
+        reach=of_shapes([reach_of(s, c) for s, c in zip(kinds, com)]),
         pull=length_of(load[:, : model.dim]) / mass,
     )
     _check_scales(body, model, step)
